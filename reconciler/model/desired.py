@@ -1,0 +1,128 @@
+"""What Git declares, with every reference resolved: values that the planner reads and nothing else can change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+PackageManager = Literal["dnf", "apt"]
+Scalar = str | int | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where in the repository something is declared. Line and column count from 1."""
+
+    file: str
+    line: int = 1
+    column: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True, slots=True)
+class HostnameSpec:
+    """The node's static host name."""
+
+    hostname: str
+
+
+@dataclass(frozen=True, slots=True)
+class PackageSpec:
+    """An OS package: `ensure` present (any version), absent, or exact (`version`, with or without epoch and release)."""
+
+    name: str
+    ensure: Literal["present", "absent", "exact"]
+    version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileSpec:
+    """A regular file. `repository` marks a package repository definition: it is written before packages are installed."""
+
+    path: str
+    content: bytes
+    owner: str = "root"
+    group: str = "root"
+    mode: int = 0o644
+    repository: bool = False
+
+
+Spec = HostnameSpec | PackageSpec | FileSpec
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ResourceId:
+    """A resource kind and the instance's name on its node: `Package/tmux`, `File//etc/motd`."""
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One declared resource. `distribution` limits it to nodes of that distribution; `manager` to those of that package manager."""
+
+    id: ResourceId
+    spec: Spec
+    origin: Origin
+    distribution: str | None = None
+    manager: PackageManager | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SshAccess:
+    """How the controller reaches a node. `known_hosts` are OpenSSH lines; `jump` is `[user@]host[:port]`; `identity` a key file of the controller."""
+
+    host: str
+    port: int = 22
+    user: str = "root"
+    jump: str | None = None
+    identity: str | None = None
+    known_hosts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DesiredNode:
+    """One node of the cluster and what it shall have. `manager` None: the distribution's own. `distributions` empty: any."""
+
+    name: str
+    access: SshAccess
+    resources: tuple[Resource, ...]
+    profile: str | None = None
+    manager: PackageManager | None = None
+    stack: str | None = None
+    distributions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """`max_unavailable` is a count (`2`) or a share of the nodes (`10%`); `canary` None: the first node of each profile."""
+
+    canary: str | None = None
+    max_unavailable: str = "1"
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """The Git commit of a desired state; `commit` None for a folder outside Git. `dirty`: read from a work tree with changes."""
+
+    commit: str | None
+    summary: str = ""
+    dirty: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DesiredState:
+    """A cluster as declared. `digest` is over everything that was read (manifests and the files they name), hex SHA-256."""
+
+    cluster: str
+    revision: Revision
+    digest: str
+    nodes: Mapping[str, DesiredNode]
+    rollout: Rollout = field(default_factory=Rollout)

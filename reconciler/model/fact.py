@@ -1,0 +1,124 @@
+"""The three answers to every question that is put to a node: a value, Absent, or Unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+T = TypeVar("T", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Value(Generic[T]):
+    """What was found."""
+
+    value: T
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """It was looked for and is not there. `reason` is a code, such as `NotInstalled` or `NoSuchFile`."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """It could not be looked at. `why` is a code; `detail` is what the node said, for people only. Never treated as absent."""
+
+    why: str
+    detail: str = ""
+
+
+Fact = Value[T] | Absent | Unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Part of a probe: run `argv` on the node; `deadline` in seconds, after which it is killed and reported."""
+
+    argv: tuple[str, ...]
+    deadline: float = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Part of a probe: the bytes of a regular file of at most `limit` bytes."""
+
+    path: str
+    limit: int = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    """Part of a probe: type, mode, owner, group, size, SHA-256 of `path` (a link is not followed), as a JSON object.
+
+    `owner` and `group` are names that have to exist on the node: the answer says whether they do.
+    """
+
+    path: str
+    owner: str = "root"
+    group: str = "root"
+
+
+@dataclass(frozen=True, slots=True)
+class Available:
+    """Part of a probe: which versions of `names` the node's repositories offer, `repositories` (file name, text) included.
+
+    Nothing but /run is written: the package manager works on private caches there.
+    """
+
+    manager: str
+    names: tuple[str, ...]
+    repositories: tuple[tuple[str, str], ...] = ()
+    deadline: float = 120.0
+
+
+Part = Run | Read | Stat | Available
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What to ask a node for one fact. `key` names the fact: `hostname`, `file:/etc/motd`."""
+
+    key: str
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """One part's answer as the node gave it, not yet understood.
+
+    `status` is the exit status of a command, None where none ended; `error` is a code when the part could not be read:
+    `missing`, `denied`, `deadline`, `too-large`, `not-regular`, `not-recorded` or `io`.
+    """
+
+    out: bytes = b""
+    err: bytes = b""
+    status: int | None = None
+    error: str = ""
+    source: str = ""
+    milliseconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A probe's raw answer and where it comes from: `taken` is the controller's clock (Unix seconds), `boot_id` the node's boot."""
+
+    key: str
+    raws: tuple[Raw, ...]
+    taken: float
+    boot_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All readings of one node at one time, by key."""
+
+    readings: Mapping[str, Reading] = field(default_factory=dict)
+
+    def raws(self, key: str) -> tuple[Raw, ...] | None:
+        """The raw answers of one probe, or None where it was not asked."""
+        reading = self.readings.get(key)
+        return reading.raws if reading else None
