@@ -31,7 +31,8 @@ class Unreachable(ReconcileError):
 
 
 class Garbled(ReconcileError):
-    """The node answers, but not as the node program does: NotTheProgram, AnswerTooLong, NotJson, WrongShape, NoPython, ProgramEnded."""
+    """The node answers, but not as the node program does: NotTheProgram, AnswerTooLong, NotJson, WrongShape, NoPython,
+    ProgramEnded."""
 
     exit_code = 3
 

@@ -16,7 +16,9 @@ LOCK_FILE = "/etc/dnf/plugins/versionlock.list"
 LOCK = Probe("versionlock", (Read(LOCK_FILE), Read("/etc/dnf/plugins/versionlock.conf", limit=64 << 10)))
 
 _DEB_VERSION = re.compile(r"^(?:(\d+):)?(.+?)(?:-([^-]+))?$")
-_LOCK_LINE = re.compile(r"^(?P<name>.+)-(?P<epoch>\d+):(?P<version>[^-]+)-(?P<release>[^-]+?)(?:\.\*|\.[a-z0-9_]+)?$")
+_LOCK_LINE = re.compile(
+    r"^(?P<name>.+)-(?P<epoch>\d+):(?P<version>[^-]+)-(?P<release>[^-]+?)(?:\.(?:\*|noarch|x86_64|aarch64|i686))?$"
+)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -94,7 +96,7 @@ def installed(facts: Facts, manager: PackageManager) -> Fact[dict[str, tuple[Ins
 
 
 def parse_locks(text: Fact[str]) -> Fact[dict[str, tuple[Version, ...]]]:
-    """versionlock.list: NAME-EPOCH:VERSION-RELEASE.ARCH a line, `!` excludes, `#` comments. Lines we cannot read are others' business."""
+    """versionlock.list: NAME-EPOCH:VERSION-RELEASE.ARCH a line, `!` excludes, `#` comments; what else stands there is not ours."""
     if isinstance(text, Absent):
         return Value({})
     if not isinstance(text, Value):

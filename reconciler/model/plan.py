@@ -51,7 +51,7 @@ class HoldReason:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One declared resource on one node. `steps` are numbers of the node's steps that carry it out."""
+    """One declared resource on one node. `steps` are numbers of the node's steps that carry it out; `diff` is for eyes only."""
 
     id: ResourceId
     action: Action
@@ -61,6 +61,7 @@ class Change:
     fields: tuple[FieldChange, ...] = ()
     hold: HoldReason | None = None
     steps: tuple[int, ...] = ()
+    diff: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

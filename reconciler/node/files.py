@@ -60,7 +60,7 @@ def _sha256(path: str) -> str:
 
 def look(path: str, owner: str, group: str) -> Dict[str, Any]:
     """Type, mode, owner, group, size, sha256 of `path` (links not followed), and whether `owner` and `group` exist here."""
-    found = {"owner_exists": uid_of(owner) is not None, "group_exists": gid_of(group) is not None}  # type: Dict[str, Any]
+    found: Dict[str, Any] = {"owner_exists": uid_of(owner) is not None, "group_exists": gid_of(group) is not None}
     parent = os.path.dirname(path)
     while not os.path.lexists(parent):
         parent = os.path.dirname(parent)

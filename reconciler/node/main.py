@@ -4,7 +4,6 @@ import base64
 import json
 import os
 import platform
-import sys
 import zlib
 from typing import Any, Callable, Dict, List, Optional
 
@@ -43,8 +42,8 @@ class Program:
 
     def __init__(self, source: bytes) -> None:
         self.source = source
-        self.waiters = []  # type: List[steps.Waiter]
-        self.operations = {
+        self.waiters: List[steps.Waiter] = []
+        self.operations: Dict[str, Callable[[Dict[str, Any]], Answer]] = {
             "probe": lambda r: {"facts": probe.probe(r["facts"])},
             "lease": lambda r: lease.grant(r["holder"], r["plan"], r["ttl"]),
             "renew": lambda r: lease.renew(r["token"]),
@@ -53,7 +52,7 @@ class Program:
             "wait": self._wait,
             "settle": lambda r: steps.settle(r["token"], r["steps"], r["inventory"]),
             "records": self._records,
-        }  # type: Dict[str, Callable[[Dict[str, Any]], Answer]]
+        }
 
     def _begin(self, request: Dict[str, Any]) -> Answer:
         token, number, action = request["token"], request["step"], request["action"]

@@ -24,10 +24,11 @@ class Command:
     def __init__(self, argv: List[str], deadline: float) -> None:
         self.began = time.monotonic()
         self.until = self.began + deadline
-        self.out, self.err = [], []  # type: List[bytes], List[bytes]
+        self.out: List[bytes] = []
+        self.err: List[bytes] = []
         self.size = 0
         self.error = ""
-        self.process = None  # type: Optional[subprocess.Popen[bytes]]
+        self.process: "Optional[subprocess.Popen[bytes]]" = None
         try:
             self.process = subprocess.Popen(
                 argv,
@@ -115,7 +116,7 @@ def _reap(command: Command) -> None:
 def read(path: str, limit: int) -> Dict[str, Any]:
     """The bytes of a regular file; anything else is an error code. /proc files say size 0, so the limit counts what is read."""
     began = time.monotonic()
-    answer = {"out": b"", "err": b"", "status": None, "error": ""}  # type: Dict[str, Any]
+    answer: Dict[str, Any] = {"out": b"", "err": b"", "status": None, "error": ""}
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(fd, "rb") as f:
@@ -133,7 +134,7 @@ def read(path: str, limit: int) -> Dict[str, Any]:
 
 
 def look(part: Dict[str, Any]) -> Dict[str, Any]:
-    answer = {"out": b"", "err": b"", "status": None, "error": "", "ms": 0.0}  # type: Dict[str, Any]
+    answer: Dict[str, Any] = {"out": b"", "err": b"", "status": None, "error": "", "ms": 0.0}
     try:
         answer["out"] = json.dumps(files.look(part["path"], part["owner"], part["group"]), sort_keys=True).encode()
     except OSError as e:
@@ -146,8 +147,8 @@ def probe(wanted: Dict[str, List[Dict[str, Any]]]) -> Dict[str, List[Dict[str, A
     """All parts of all facts: {key: [part]} -> {key: [answer]}, `out` and `err` as text or, where that is not UTF-8, base64."""
     runs = [(key, i, part) for key, parts in wanted.items() for i, part in enumerate(parts) if part["do"] == "run"]
     ran = run_all([(part["argv"], part["deadline"]) for _, _, part in runs])
-    done = {(key, i): answer for (key, i, _), answer in zip(runs, ran)}
-    answers = {}  # type: Dict[str, List[Dict[str, Any]]]
+    done = {(key, i): answer for (key, i, _), answer in zip(runs, ran)}  # noqa: B905  (no strict= before Python 3.10)
+    answers: Dict[str, List[Dict[str, Any]]] = {}
     for key, parts in wanted.items():
         answers[key] = []
         for i, part in enumerate(parts):

@@ -41,7 +41,7 @@ def _command(command: Dict[str, Any]) -> Dict[str, Any]:
             env=dict(ENVIRONMENT, **command.get("env", {})),
             cwd="/",
         )
-        result = {"status": done.returncode, "out": _tail(done.stdout), "err": _tail(done.stderr)}  # type: Dict[str, Any]
+        result: Dict[str, Any] = {"status": done.returncode, "out": _tail(done.stdout), "err": _tail(done.stderr)}
     except OSError as e:
         result = {"status": None, "out": "", "err": e.strerror or str(e)}
     result["seconds"] = round(time.monotonic() - began, 3)
@@ -56,7 +56,7 @@ def main(token: int, number: int) -> int:
         lease.check(token)
         commands = steps.update(token, number, state="started")["commands"]
     _ready()
-    results = []  # type: List[Dict[str, Any]]
+    results: List[Dict[str, Any]] = []
     # no other holder can get a lease while this unit is active: one check before the first command is enough
     for command in commands:
         results.append(_command(command))

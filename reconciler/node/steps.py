@@ -31,7 +31,9 @@ def update(token: int, number: int, **fields: Any) -> Dict[str, Any]:
     return changed
 
 
-def begin(token: int, number: int, plan: str, title: str, resources: List[str], action: Dict[str, Any], program: bytes) -> Dict[str, Any]:
+def begin(
+    token: int, number: int, plan: str, title: str, resources: List[str], action: Dict[str, Any], program: bytes
+) -> Dict[str, Any]:
     """Carry out one step under the lease `token`; a `file` action at once, `commands` in a unit of their own.
 
     The answer is the step's record: `done` or `failed` for a file, `started` for commands, which `wait` then follows.
@@ -152,9 +154,8 @@ def inventory() -> Dict[str, Any]:
 def merge_inventory(news: Dict[str, Any]) -> None:
     known = inventory()
     for name, entry in news.items():
-        entry = dict(entry)
-        entry["created"] = bool(known.get(name, {}).get("created") or entry.get("created"))
-        known[name] = entry
+        created = known.get(name, {}).get("created") or entry.get("created")
+        known[name] = dict(entry, created=bool(created))
     state.write_record(state.path("inventory.json"), {"resources": known})
 
 
