@@ -24,11 +24,15 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
-    """One node as it was found. `inventory`: resource -> digest of the spec that was last carried out there."""
+    """One node as it was found. `inventory`: resource -> digest of the spec that was last carried out there.
+
+    `running`: titles of steps that are at work on it now: what was read may be half of a change.
+    """
 
     facts: Facts
     boot_id: str
     inventory: Mapping[str, str] = field(default_factory=dict)
+    running: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ class Program:
         self.source = source
         self.waiters: List[steps.Waiter] = []
         self.operations: Dict[str, Callable[[Dict[str, Any]], Answer]] = {
-            "probe": lambda r: {"facts": probe.probe(r["facts"])},
+            "probe": self._probe,
             "lease": lambda r: lease.grant(r["holder"], r["plan"], r["ttl"]),
             "renew": lambda r: lease.renew(r["token"]),
             "release": lambda r: lease.release(r["token"]),
@@ -53,6 +53,12 @@ class Program:
             "settle": lambda r: steps.settle(r["token"], r["steps"], r["inventory"]),
             "records": self._records,
         }
+
+    def _probe(self, request: Dict[str, Any]) -> Answer:
+        answer: Dict[str, Any] = {"facts": probe.probe(request["facts"])}
+        if request.get("records"):  # one round trip for what is there and what is known of it
+            answer["records"] = self._records({})
+        return answer
 
     def _begin(self, request: Dict[str, Any]) -> Answer:
         token, number, action = request["token"], request["step"], request["action"]

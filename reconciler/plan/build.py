@@ -10,7 +10,7 @@ from reconciler.kinds.base import Verdict, spec_digest
 from reconciler.model.desired import DesiredNode, DesiredState, Resource, ResourceId
 from reconciler.model.fact import Facts, Probe
 from reconciler.model.observed import Failure, Fields, Known, NodeState, ObservedState
-from reconciler.model.plan import WRITING, Action, Change, NodePlan, Plan, Reason, Selection, Step
+from reconciler.model.plan import WRITING, Action, Change, HoldReason, NodePlan, Plan, Reason, Selection, Step
 from reconciler.plan.cost import cost
 from reconciler.plan.order import waves
 from reconciler.plan.scope import Scope, judge, probes_of, scope, unique
@@ -66,8 +66,9 @@ def _node_plan(node: DesiredNode, state: NodeState | Failure, converged: Mapping
     if isinstance(state, Failure):
         return NodePlan(node.name, failure=state)
     found = scope(node, state.facts, selection)
-    if found.hold:
-        changes = tuple(Change(r.id, Action.HOLD, r.origin, spec_digest(r.spec), hold=found.hold) for r in found.resources)
+    hold = HoldReason("StepRunning", {"steps": list(state.running)}) if state.running else found.hold
+    if hold:
+        changes = tuple(Change(r.id, Action.HOLD, r.origin, spec_digest(r.spec), hold=hold) for r in found.resources)
         return NodePlan(node.name, changes)
     judged = judge(found)
     steps = _steps(judged, found)

@@ -9,9 +9,9 @@ from pathlib import PurePosixPath
 from reconciler.facts import os_release
 from reconciler.kinds import KINDS
 from reconciler.kinds.base import Context, Verdict
-from reconciler.model.desired import DesiredNode, FileSpec, PackageManager, Resource
-from reconciler.model.fact import Fact, Facts, Probe, Value
-from reconciler.model.plan import HoldReason, Selection
+from reconciler.model.desired import DesiredNode, FileSpec, Resource
+from reconciler.model.fact import Facts, Probe, Value
+from reconciler.model.plan import Action, HoldReason, Selection
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,9 @@ def unique(probes: Iterable[Probe]) -> tuple[Probe, ...]:
 def scope(node: DesiredNode, facts: Facts, selection: Selection) -> Scope:
     """What applies to this node, now that it said its distribution."""
     found = os_release.distribution(facts)
-    manager = node.manager or _value(os_release.manager(found))
-    name = _value(found)
+    brought = os_release.manager(found)
+    manager = node.manager or (brought.value if isinstance(brought, Value) else None)
+    name = found.value if isinstance(found, Value) else None
     hold = None
     mine = [r for r in node.resources if wants(r, selection)]
     if name is None and (node.distributions or any(r.distribution for r in mine)):
@@ -54,25 +55,18 @@ def scope(node: DesiredNode, facts: Facts, selection: Selection) -> Scope:
         hold = HoldReason("OtherDistribution", {"found": name, "declared": list(node.distributions), "stack": node.stack})
     if hold is None:
         mine = [r for r in mine if r.distribution in (None, name) and r.manager in (None, manager)]
-    repositories = tuple((PurePosixPath(r.spec.path).name, r.spec.content.decode()) for r in mine if _is_repository(r))
-    return Scope(tuple(mine), Context(facts, manager, _pending(repositories, mine, facts)), hold)
+    return Scope(tuple(mine), Context(facts, manager, _pending(mine, facts)), hold)
 
 
-def _is_repository(resource: Resource) -> bool:
-    return isinstance(resource.spec, FileSpec) and resource.spec.repository
-
-
-def _pending(repositories: tuple[tuple[str, str], ...], mine: list[Resource], facts: Facts) -> tuple[tuple[str, str], ...]:
-    """Definitions that the node does not have as declared: the others it reads by itself, and twice would be a clash."""
-    context = Context(facts)
-    differing = {
-        PurePosixPath(r.id.name).name for r in mine if _is_repository(r) and KINDS["File"].compare(r.spec, context).action != "none"
-    }
-    return tuple((name, text) for name, text in repositories if name in differing)
-
-
-def _value(fact: Fact[PackageManager] | Fact[str]) -> PackageManager | str | None:
-    return fact.value if isinstance(fact, Value) else None
+def _pending(mine: list[Resource], facts: Facts) -> tuple[tuple[str, str], ...]:
+    """Repository definitions that the node does not have as declared: the others it reads by itself, and twice is a clash."""
+    found = []
+    for resource in mine:
+        spec = resource.spec
+        if isinstance(spec, FileSpec) and spec.repository:
+            if KINDS["File"].compare(spec, Context(facts)).action is not Action.NONE:
+                found.append((PurePosixPath(spec.path).name, spec.content.decode()))
+    return tuple(found)
 
 
 def judge(found: Scope) -> list[tuple[Resource, Verdict]]:
