@@ -9,7 +9,10 @@ from typing import Any
 
 
 class End(StrEnum):
-    """How a node ended. `lost`: the link broke while something ran there, whose outcome the next apply asks for."""
+    """How a node ended. `lost`: the link broke while something ran there, whose outcome the next apply asks for.
+
+    `superseded`: another controller took over, and nothing more is written anywhere.
+    """
 
     UNCHANGED = "unchanged"
     CONVERGED = "converged"
@@ -19,6 +22,7 @@ class End(StrEnum):
     GARBLED = "garbled"
     SKIPPED = "skipped"
     INTERRUPTED = "interrupted"
+    SUPERSEDED = "superseded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,7 @@ _CODES = {
     End.LOST: 4,
     End.UNREACHABLE: 4,
     End.INTERRUPTED: 130,
+    End.SUPERSEDED: 6,
 }
 
 

@@ -48,9 +48,9 @@ class Program:
             "lease": lambda r: lease.grant(r["holder"], r["plan"], r["ttl"]),
             "renew": lambda r: lease.renew(r["token"]),
             "release": lambda r: lease.release(r["token"]),
-            "begin": self._begin,
+            "begin": lambda r: steps.begin(r, self.source),
             "wait": self._wait,
-            "settle": lambda r: steps.settle(r["token"], r["steps"], r["inventory"]),
+            "settle": lambda r: steps.settle(r["token"], r["steps"]),
             "records": self._records,
         }
 
@@ -59,10 +59,6 @@ class Program:
         if request.get("records"):  # one round trip for what is there and what is known of it
             answer["records"] = self._records({})
         return answer
-
-    def _begin(self, request: Dict[str, Any]) -> Answer:
-        token, number, action = request["token"], request["step"], request["action"]
-        return steps.begin(token, number, request["plan"], request["title"], request["resources"], action, self.source)
 
     def _wait(self, request: Dict[str, Any]) -> Answer:
         self.waiters.append(steps.Waiter(request["id"], request["token"], request["step"], request["seconds"]))

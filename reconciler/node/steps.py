@@ -31,33 +31,21 @@ def update(token: int, number: int, **fields: Any) -> Dict[str, Any]:
     return changed
 
 
-def begin(
-    token: int, number: int, plan: str, title: str, resources: List[str], action: Dict[str, Any], program: bytes
-) -> Dict[str, Any]:
+def begin(request: Dict[str, Any], program: bytes) -> Dict[str, Any]:
     """Carry out one step under the lease `token`; a `file` action at once, `commands` in a unit of their own.
 
-    The answer is the step's record: `done` or `failed` for a file, `started` for commands, which `wait` then follows.
+    `inventory` is what the node will remember of the step's resources once it is done and settled. The answer is the step's
+    record: `done` or `failed` for a file, `started` for commands, which `wait` then follows.
     """
+    token, number, action = request["token"], request["step"], request["action"]
     with state.locked():
         lease.check(token)
         if state.read_record(_file(token, number)) is not None:
             raise state.Refused("StepExists", token=token, step=number)
-        state.write_record(
-            _file(token, number),
-            {
-                "token": token,
-                "step": number,
-                "plan": plan,
-                "title": title,
-                "resources": resources,
-                "boot_id": state.boot_id(),
-                "state": "intended",
-                "wall": time.time(),
-                "commands": action.get("commands", []),
-                "results": [],
-                "settled": False,
-            },
-        )
+        intent = {name: request[name] for name in ("token", "step", "plan", "title", "resources", "inventory")}
+        intent.update(boot_id=state.boot_id(), state="intended", wall=time.time(), results=[], settled=False)
+        intent["commands"] = action.get("commands", [])
+        state.write_record(_file(token, number), intent)
         if "file" in action:
             return _write_file(token, number, action["file"])
         os.makedirs(state.RUN, 0o700, exist_ok=True)
@@ -121,20 +109,21 @@ def _numbers() -> List[List[int]]:
     return sorted([int(part) for part in name[: -len(".json")].split("-")] for name in names if name.endswith(".json"))
 
 
-def settle(token: int, steps: List[List[int]], inventory: Dict[str, Any]) -> Dict[str, Any]:
-    """The controller knows these outcomes: mark them, let their units go, and note what this tool made or changed here."""
+def settle(token: int, steps: List[List[int]]) -> Dict[str, Any]:
+    """The controller knows these outcomes: mark them, let their units go, and take what was done into the inventory."""
     with state.locked():
         lease.check(token)
         for step_token, number in steps:
             seen = look(step_token, number)
             if seen["state"] in UNFINISHED:
                 raise state.Refused("StepActive", steps=[{"token": step_token, "step": number}])
-            update(step_token, number, state=seen["state"], settled=True)
-            units.forget(step_token, number)
+            if seen["state"] == "done" and seen["inventory"]:
+                merge_inventory(seen["inventory"])
+            if seen["commands"]:
+                units.forget(step_token, number)
             if os.path.exists(units.pipe(step_token, number)):
                 os.unlink(units.pipe(step_token, number))
-        if inventory:
-            merge_inventory(inventory)
+            update(step_token, number, state=seen["state"], settled=True)
         _trim()
         return {}
 

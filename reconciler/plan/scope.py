@@ -63,9 +63,10 @@ def _pending(mine: list[Resource], facts: Facts) -> tuple[tuple[str, str], ...]:
     found = []
     for resource in mine:
         spec = resource.spec
-        if isinstance(spec, FileSpec) and spec.repository:
-            if KINDS["File"].compare(spec, Context(facts)).action is not Action.NONE:
-                found.append((PurePosixPath(spec.path).name, spec.content.decode()))
+        if not isinstance(spec, FileSpec) or not spec.repository:
+            continue
+        if KINDS["File"].compare(spec, Context(facts)).action is not Action.NONE:
+            found.append((PurePosixPath(spec.path).name, spec.content.decode()))
     return tuple(found)
 
 

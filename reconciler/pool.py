@@ -1,0 +1,86 @@
+"""One kept channel a node, opened side by side; a node that fails never stops the others."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from reconciler.errors import Garbled, NodeRefused, ReconcileError, Unreachable
+from reconciler.model.desired import DesiredNode
+from reconciler.model.observed import Failure
+from reconciler.transport.base import Channel, Transport
+
+T = TypeVar("T")
+CONNECT_DEADLINE = 20.0  # seconds to connect, log in and hear the program's first line
+AT_ONCE = 32  # nodes worked on side by side; a node's worker mostly waits
+
+
+def failure(error: ReconcileError) -> Failure:
+    """The error of one node as a value."""
+    kind = "unreachable" if isinstance(error, Unreachable) else "garbled"
+    return Failure(kind, error.reason, dict(error.data))
+
+
+class Pool:
+    """Channels by node name. `each` runs a function on many nodes at once; all else is for one thread a node."""
+
+    def __init__(self, transport: Transport, nodes: Mapping[str, DesiredNode], deadline: float = CONNECT_DEADLINE) -> None:
+        self._transport = transport
+        self._nodes = nodes
+        self._deadline = deadline
+        self._channels: dict[str, Channel] = {}
+        self._guard = threading.Lock()
+
+    def channel(self, name: str) -> Channel:
+        """The node's channel, opened at its first use. Raises Unreachable or Garbled."""
+        with self._guard:
+            if name in self._channels:
+                return self._channels[name]
+        channel = self._transport.open(self._nodes[name], self._deadline)
+        with self._guard:
+            self._channels[name] = channel
+        return channel
+
+    def drop(self, name: str) -> None:
+        """Close a node's channel; the next use opens a new one."""
+        with self._guard:
+            channel = self._channels.pop(name, None)
+        if channel:
+            channel.close()
+
+    def received(self) -> int:
+        """Bytes received from all nodes that are connected now."""
+        with self._guard:
+            return sum(channel.received for channel in self._channels.values())
+
+    def each(
+        self, names: Iterable[str], work: Callable[[str], T], done: Callable[[str], None] | None = None
+    ) -> dict[str, T | Failure]:
+        """`work(name)` for all `names` side by side. An error of the node is its Failure; any other is raised."""
+        wanted = list(names)
+
+        def one(name: str) -> T | Failure:
+            try:
+                return work(name)
+            except (Unreachable, Garbled, NodeRefused) as e:
+                if not isinstance(e, NodeRefused):
+                    self.drop(name)
+                return failure(e)
+            finally:
+                if done:
+                    done(name)
+
+        if not wanted:
+            return {}
+        with ThreadPoolExecutor(min(AT_ONCE, len(wanted)), thread_name_prefix="node") as executor:
+            return dict(zip(wanted, executor.map(one, wanted), strict=True))
+
+    def close(self) -> None:
+        """End every channel. Never raises."""
+        with self._guard:
+            channels, self._channels = list(self._channels.values()), {}
+        for channel in channels:
+            channel.close()
+        self._transport.close()
