@@ -82,6 +82,7 @@ class Executor:
     verify: Verify
     emit: Emit
     stop: Stop
+    without_lease: Mapping[str, Failure]
 
     def run(self) -> dict[str, NodeOutcome]:
         """All waves. After a canary that did not converge, the nodes that are left are skipped."""
@@ -92,11 +93,19 @@ class Executor:
                 outcomes |= {name: self._untouched(name, canary) for name in wave.nodes}
                 continue
             self.emit(now("wave-started", wave=number, nodes=list(wave.nodes), canary=wave.canary))
-            for name, ended in self.pool.each(wave.nodes, self._node).items():
+            ready = [name for name in wave.nodes if name not in self.without_lease]
+            ends = {**self.pool.each(ready, self._node), **{n: f for n, f in self.without_lease.items() if n in wave.nodes}}
+            for name, ended in ends.items():
                 outcomes[name] = self._broken(name, ended) if isinstance(ended, Failure) else ended
             if wave.canary:
                 canary = next((n for n in wave.nodes if outcomes[n].end is not End.CONVERGED), "")
+        self._release_untouched()
         return outcomes
+
+    def _release_untouched(self) -> None:
+        """Nodes that were skipped never had a worker to give their lease back; after another took over, nothing is said."""
+        held = [] if self.stop.end is End.SUPERSEDED else self.leases.held()
+        self.pool.each(held, lambda name: self.leases.give_back(name, self.pool.channel(name)))
 
     def _untouched(self, name: str, canary: str) -> NodeOutcome:
         if self.stop:
