@@ -74,8 +74,12 @@ class Pool:
 
         if not wanted:
             return {}
-        with ThreadPoolExecutor(min(AT_ONCE, len(wanted)), thread_name_prefix="node") as executor:
+        executor = ThreadPoolExecutor(min(AT_ONCE, len(wanted)), thread_name_prefix="node")
+        try:
             return dict(zip(wanted, executor.map(one, wanted), strict=True))
+        finally:
+            # an interrupted command does not wait for nodes that hang; in all other cases every worker is done here
+            executor.shutdown(wait=False, cancel_futures=True)
 
     def close(self) -> None:
         """End every channel. Never raises."""

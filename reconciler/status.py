@@ -95,6 +95,8 @@ def applies(records: Iterable[Record]) -> tuple[Apply, ...]:
                 "nodes": {},
                 "steps": 0,
             }
+        elif record["type"] == "recovered":  # from a node's own records, after the journal was lost
+            _recover(found, record)
         elif apply is None:
             continue
         elif record["type"] == "intent":
@@ -104,3 +106,22 @@ def applies(records: Iterable[Record]) -> tuple[Apply, ...]:
         elif record["type"] == "apply-finished":
             apply.update(finished=record["time"], exit=record["exit"])
     return tuple(Apply(**fields) for fields in found.values())
+
+
+def _recover(found: dict[str, dict[str, Any]], record: Record) -> None:
+    apply = found.setdefault(
+        record["plan"],
+        {
+            "plan": record["plan"],
+            "cluster": record["cluster"],
+            "commit": None,
+            "started": record["wall"],
+            "finished": None,
+            "exit": None,
+            "nodes": {},
+            "steps": 0,
+        },
+    )
+    apply["steps"] += 1
+    apply["started"] = min(apply["started"], record["wall"])
+    apply["nodes"][record["node"]] = record["state"]

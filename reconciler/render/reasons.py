@@ -84,6 +84,7 @@ _SENTENCES = {
     "JournalUnreadable": "the journal {path} cannot be read: {detail}",
     "NewerState": "{path} was written by a newer version ({version}; this one knows {supported})",
     "NoRecording": "there is no recording of {name} in {path}",
+    "WrongSetting": "{name} is {value}; allowed: {allowed}",
     "NeedsCommit": "{path} is not in Git: apply carries out commits only",
     "NoSuchPlan": "no apply in the history has the id '{name}'",
     "NoSuchSnapshot": "there is no snapshot '{name}'",
