@@ -66,7 +66,7 @@ class Lab:
     def up(
         self, nodes: int = 3, debian: int = 0, options: Mapping[str, NodeSpec] | None = None, timeout: float = 180.0
     ) -> None:
-        """Bring up what is missing of gpu01.. and deb01.., and of the nodes in `options`; returns when all are ready."""
+        """Bring up what is missing of gpu01.., deb01.. and the nodes in `options`; returns when all are ready."""
         specs = {name: NodeSpec(name) for name in default_names(nodes, debian)} | dict(options or {})
         hostdeps.ensure()
         with self._locked():

@@ -1,4 +1,4 @@
-"""A node's disk: an overlay over the read-only image layers; its upper part is a tmpfs or a folder of the host's disk."""
+"""A node's disk: an overlay over the read-only image layers; its upper part is a tmpfs or a host folder."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""The lab's network: a bridge on the host, a network namespace and a cable a node, address translation, cable faults."""
+"""The lab's network: a bridge, a network namespace and a cable a node, address translation, cable faults."""
 
 import json
 from pathlib import Path

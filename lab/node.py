@@ -1,7 +1,5 @@
 """One node of the lab: its life, its faults, and commands on it."""
 
-import dataclasses
-import json
 import os
 import shutil
 import signal
@@ -40,8 +38,7 @@ class LabNode:
 
     @classmethod
     def load(cls, config: LabConfig, folder: Path) -> "LabNode":
-        raw = json.loads((folder / "spec.json").read_text())
-        return cls(config, NodeSpec(**{key: tuple(v) if isinstance(v, list) else v for key, v in raw.items()}))
+        return cls(config, NodeSpec.from_json((folder / "spec.json").read_text()))
 
     # ---- life
 
@@ -50,7 +47,7 @@ class LabNode:
         if self.powered:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / "spec.json").write_text(json.dumps(dataclasses.asdict(self.spec)))
+        (self.folder / "spec.json").write_text(self.spec.to_json())
         if not self.disk.exists:
             layers = self._config.state / "layers"
             self.disk.create([layers / self.spec.face, layers / "base"])

@@ -1,10 +1,11 @@
 """What a node is: its name, address, face and hardware. Pure."""
 
 import difflib
+import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
 
 from lab.errors import UsageError
 
@@ -13,6 +14,7 @@ _FACES: dict[str, tuple[Face, int, int]] = {  # prefix: face, address of number 
     "gpu": ("el9", 10, 80),
     "deb": ("debian", 100, 80),
 }
+_OPTIONS = ("mem", "size", "disk", "bind", "bind-ro")
 _NAME = re.compile(r"([a-z]+)(\d{2})")
 _SIZE = re.compile(r"(\d+)([MG])")
 
@@ -32,6 +34,14 @@ class NodeSpec:
         _split(self.name)
         for size in (self.mem, self.size):
             size_bytes(size)
+
+    @classmethod
+    def from_json(cls, text: str) -> "NodeSpec":
+        raw: Any = json.loads(text)
+        return cls(**{**raw, "bind": tuple(raw["bind"]), "bind_ro": tuple(raw["bind_ro"])})
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
 
     @property
     def face(self) -> Face:
@@ -86,7 +96,7 @@ def _with(spec: NodeSpec, key: str, value: str) -> NodeSpec:
         if key == "bind":
             return replace(spec, bind=(*spec.bind, value))
         return replace(spec, bind_ro=(*spec.bind_ro, value))
-    raise UsageError(f"unknown option {key!r} of {spec.name}; {nearest(key, ('mem', 'size', 'disk', 'bind', 'bind-ro'))}")
+    raise UsageError(f"unknown option {key!r} of {spec.name}; {nearest(key, _OPTIONS)}")
 
 
 def default_names(gpu: int, debian: int) -> list[str]:

@@ -1,7 +1,7 @@
 """NVIDIA's RPM repository for EL9 (`rpms/rhel9`): real names, epochs and version patterns; contents are stand-ins.
 
-Names and patterns: reconciler's compatibility facts, section el9.packages. The driver packages carry epoch 3 and require
-each other at exactly one version, so a mixture is refused by the resolver as it is on a real node.
+Names and patterns: reconciler's compatibility facts, section el9.packages. The driver packages carry epoch 3 and
+require each other at exactly one version, so a mixture is refused by the resolver as it is on a real node.
 """
 
 from lab.packages.rpmspec import Rpm, logged

@@ -30,6 +30,7 @@ Type=simple
 ExecStart=/usr/sbin/chronyd -x -d -u root -f /etc/chrony.conf
 Restart=on-failure
 RuntimeDirectory=chrony
+RuntimeDirectoryMode=0750
 [Install]
 WantedBy=multi-user.target
 """
