@@ -87,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _dispatch(lab: Lab, arguments: argparse.Namespace, remote: str) -> int:
     command: str = arguments.command
     if command == "up":
-        options = {spec.name: spec for spec in arguments.node}
+        options: dict[str, NodeSpec | str] = {spec.name: spec for spec in arguments.node}
         lab.up(arguments.nodes, arguments.debian, options)
     elif command == "down":
         with stage(f"down {lab.config.name}", quiet_below=1.0):

@@ -16,7 +16,7 @@ from lab.errors import LabError, NotUpError, UsageError
 from lab.images.base import base_image
 from lab.images.faces import face_image
 from lab.node import LabNode, spawn
-from lab.nodespec import NodeSpec, default_names, nearest
+from lab.nodespec import NodeSpec, default_names, nearest, parse_option
 from lab.packages.repositories import repositories
 from lab.shell import stage
 from lab.ssh import ensure_key
@@ -43,7 +43,8 @@ class Lab:
 
     @property
     def is_up(self) -> bool:
-        return network.exists(self.config.bridge) and self.known_hosts.exists()
+        served = cgroups.pids(f"{self.config.cgroup}/http")
+        return network.exists(self.config.bridge) and self.known_hosts.exists() and bool(served)
 
     @property
     def nodes(self) -> dict[str, LabNode]:
@@ -64,15 +65,23 @@ class Lab:
     # ---- up
 
     def up(
-        self, nodes: int = 3, debian: int = 0, options: Mapping[str, NodeSpec] | None = None, timeout: float = 180.0
+        self,
+        nodes: int = 3,
+        debian: int = 0,
+        options: Mapping[str, NodeSpec | str] | None = None,
+        timeout: float = 180.0,
     ) -> None:
-        """Bring up what is missing of gpu01.., deb01.. and the nodes in `options`; returns when all are ready."""
-        specs = {name: NodeSpec(name) for name in default_names(nodes, debian)} | dict(options or {})
+        """Bring up what is missing of gpu01.., deb01.. and the nodes in `options`; returns when all are ready.
+
+        An option is a NodeSpec, or text such as "mem=6G,disk=host".
+        """
+        special = {k: parse_option(f"{k}:{v}") if isinstance(v, str) else v for k, v in (options or {}).items()}
+        specs = {name: NodeSpec(name) for name in default_names(nodes, debian)} | special
         hostdeps.ensure()
         with self._locked():
             present = self.nodes
             wanted = [present.get(name) or LabNode(self.config, spec) for name, spec in specs.items()]
-            self._refuse_changes(present, specs, options or {})
+            _refuse_changes(present, special)
             started = [node for node in wanted if not node.powered]
             if self.is_up and not started:
                 return
@@ -82,13 +91,6 @@ class Lab:
             with stage(f"boot {' '.join(node.name for node in started)}"):
                 each(started, LabNode.start)
                 each(started, lambda node: node.wait_ready(timeout))
-
-    def _refuse_changes(
-        self, present: Mapping[str, LabNode], specs: Mapping[str, NodeSpec], options: Mapping[str, NodeSpec]
-    ) -> None:
-        changed = [name for name in options if name in present and present[name].spec != specs[name]]
-        if changed:
-            raise UsageError(f"{', '.join(changed)} runs with other options: `python -m lab down` first")
 
     def _prepare(self) -> None:
         """Everything but nodes: keys, images, network, package server."""
@@ -152,6 +154,12 @@ class Lab:
             "knownHosts": str(self.known_hosts),
             "nodes": [node.status() for node in self.nodes.values()],
         }
+
+
+def _refuse_changes(present: Mapping[str, LabNode], options: Mapping[str, NodeSpec]) -> None:
+    changed = [name for name, spec in options.items() if name in present and present[name].spec != spec]
+    if changed:
+        raise UsageError(f"{', '.join(changed)} runs with other options: `python -m lab down` first")
 
 
 def each(nodes: Iterable[LabNode], action: Callable[[LabNode], object]) -> None:

@@ -2,10 +2,9 @@
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
-from lab.errors import LabError, UsageError
+from lab.errors import NotUpError, UsageError
 from lab.nodespec import NodeSpec
 from lab.shell import run, wait_for
 
@@ -53,7 +52,8 @@ class Disk:
         return mounted(self.root)
 
     def create(self, layers: list[Path]) -> None:
-        """An empty disk over `layers`, the topmost first."""
+        """An empty disk over `layers`, the topmost first; what a crash left half made goes first."""
+        self.destroy()
         for path in (self.root, self._store):
             path.mkdir(parents=True, exist_ok=True)
         if self.spec.disk == "host":
@@ -86,13 +86,15 @@ class Disk:
         """Leave no free block."""
         if self.spec.disk == "host":
             raise UsageError(f"{self.spec.name} has disk=host: filling it would fill this machine's disk")
-        if not self.exists:
-            raise LabError(f"{self.spec.name} has no disk: the lab is not up")
-        free = os.statvfs(self._store)
-        if free.f_bavail:
-            size = free.f_bavail * free.f_bsize
-            argv = ["fallocate", "--length", str(size), str(self._store / "filler")]
-            subprocess.run(argv, check=False, capture_output=True)
+        now = os.statvfs(self._store)
+        self._resize(str((now.f_blocks - now.f_bfree) * now.f_frsize))
 
     def unfill(self) -> None:
-        (self._store / "filler").unlink(missing_ok=True)
+        if self.spec.disk == "tmpfs":
+            self._resize(self.spec.size)
+
+    def _resize(self, size: str) -> None:
+        # shrinking the tmpfs to what is used costs no memory, unlike a file that fills it
+        if not self.exists:
+            raise NotUpError(f"{self.spec.name} has no disk: the lab is not up")
+        run("mount", "-o", f"remount,size={size}", self._store)

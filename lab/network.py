@@ -78,12 +78,18 @@ def plug(config: LabConfig, node: str, address: str) -> None:
     if not Path("/run/netns", link).exists():
         run("ip", "netns", "add", link)
     if not exists(link):
-        run("ip", "link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", link)
+        run("ip", "link", "add", link, "type", "veth", "peer", "name", "eth0",
+            "address", hardware_address(address), "netns", link)  # fmt: skip
         run("ip", "-n", link, "address", "add", f"{address}/24", "dev", "eth0")
     run("ip", "link", "set", link, "master", config.bridge, "up")
     run("ip", "-n", link, "link", "set", "lo", "up")
     run("ip", "-n", link, "link", "set", "eth0", "up")
     run("ip", "-n", link, "route", "replace", "default", "via", config.gateway)
+
+
+def hardware_address(address: str) -> str:
+    """A node's network card: the same after every reset, or its peers would talk to the former card for seconds."""
+    return "02:00:" + ":".join(f"{int(octet):02x}" for octet in address.split("."))
 
 
 def unplug(config: LabConfig, node: str) -> None:

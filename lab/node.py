@@ -48,10 +48,12 @@ class LabNode:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "spec.json").write_text(self.spec.to_json())
-        if not self.disk.exists:
+        seeded = self.folder / "seeded"
+        if not (self.disk.exists and seeded.exists()):
             layers = self._config.state / "layers"
             self.disk.create([layers / self.spec.face, layers / "base"])
             self._seed()
+            seeded.touch()
         network.plug(self._config, self.name, self.address)
         cgroups.create(self._group, size_bytes(self.spec.mem))
         self._supervise()

@@ -6,7 +6,7 @@ from pathlib import Path
 from lab.errors import LabError
 from lab.images.digest import digest
 from lab.images.store import obtain
-from lab.shell import run
+from lab.shell import run, scratch
 
 SUITE = "bookworm"
 PACKAGES = (
@@ -30,9 +30,8 @@ def base_image(cache: Path) -> Path:
 
 
 def _build(out: Path) -> None:
-    # on tmpfs: a third of the time that a disk takes
-    with tempfile.TemporaryDirectory(prefix="reconcile-lab-base-", dir="/dev/shm") as scratch:
-        root = Path(scratch, "root")
+    with tempfile.TemporaryDirectory(prefix="reconcile-lab-base-", dir=scratch()) as folder:
+        root = Path(folder, "root")
         run("mmdebstrap", *_OPTIONS, f"--include={','.join(PACKAGES)}", SUITE, root, *_apt_sources())
         for identity in ("etc/machine-id", "etc/hostname", "etc/resolv.conf", "var/lib/dbus/machine-id"):
             (root / identity).unlink(missing_ok=True)

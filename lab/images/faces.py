@@ -10,7 +10,7 @@ from lab.images.digest import digest, sources
 from lab.images.store import obtain
 from lab.nodespec import Face
 from lab.packages import el9_os
-from lab.shell import run
+from lab.shell import run, scratch
 
 _ROOTFS = Path(__file__).parent.parent / "rootfs"
 _MASKED = (
@@ -35,8 +35,8 @@ def face_image(cache: Path, face: Face, image: Path, rpm_os: Path) -> Path:
 
 
 def _build(face: Face, image: Path, out: Path, finish: Callable[[Path], None]) -> None:
-    with tempfile.TemporaryDirectory(prefix="reconcile-lab-face-", dir="/dev/shm") as scratch:
-        lower, upper, work, root = (Path(scratch, name) for name in ("lower", "upper", "work", "root"))
+    with tempfile.TemporaryDirectory(prefix="reconcile-lab-face-", dir=scratch()) as temporary:
+        lower, upper, work, root = (Path(temporary, name) for name in ("lower", "upper", "work", "root"))
         for folder in (lower, upper, work, root):
             folder.mkdir(mode=0o755)
         run("mount", "-o", "loop,ro", image, lower)

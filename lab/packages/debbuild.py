@@ -7,15 +7,15 @@ import tempfile
 from pathlib import Path
 
 from lab.packages.debspec import Deb, tree
-from lab.shell import run
+from lab.shell import run, scratch
 
 
 def build_repository(debs: list[Deb], out: Path, label: str) -> None:
     """Build every package into `out` and write its index."""
     out.mkdir(parents=True)
-    with tempfile.TemporaryDirectory(prefix="reconcile-lab-deb-", dir="/dev/shm") as scratch:
+    with tempfile.TemporaryDirectory(prefix="reconcile-lab-deb-", dir=scratch()) as folder:
         for number, deb in enumerate(debs):
-            _build(deb, Path(scratch, str(number)), out)
+            _build(deb, Path(folder, str(number)), out)
     packages = run("dpkg-scanpackages", "--multiversion", ".", cwd=out).stdout.encode()
     indexes = {"Packages": packages, "Packages.gz": gzip.compress(packages, mtime=0)}
     for name, data in indexes.items():

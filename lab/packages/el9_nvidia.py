@@ -23,7 +23,7 @@ def _driver_set(version: str) -> list[Rpm]:
         rpm("nvidia-driver", "nvidia-driver-libs", "nvidia-kmod-common", "nvidia-kmod"),
         rpm("nvidia-driver-cuda", "nvidia-driver-cuda-libs", "nvidia-kmod-common", "nvidia-persistenced"),
         rpm("nvidia-driver-cuda-libs", "libnvidia-ml"),
-        rpm("nvidia-driver-libs", "nvidia-kmod-common"),
+        rpm("nvidia-driver-libs", "libnvidia-ml", "nvidia-kmod-common"),
         rpm("libnvidia-ml"),
         rpm("nvidia-kmod-common", "nvidia-kmod", "nvidia-modprobe", arch="noarch"),
         rpm("kmod-nvidia-open-dkms", "nvidia-kmod-common", arch="noarch",

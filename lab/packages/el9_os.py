@@ -59,8 +59,8 @@ def misbehaving() -> list[Rpm]:
         Rpm("needs-missing", "1.0", "1.el9", "noarch", requires=("libnothere.so.9",)),
     ]
     for release in ("1.el9", "2.el9"):
-        start = f"echo \"start 1.0-{release} $$ $(date +%s)\" >> /var/log/lab-slow.log\n{_SLOW}"
-        end = f"{_SLOW}\necho \"end 1.0-{release} $$ $(date +%s)\" >> /var/log/lab-slow.log"
+        start = f'echo "start 1.0-{release} $$ $(date +%s)" >> /var/log/lab-slow.log\n{_SLOW}'
+        end = f'{_SLOW}\necho "end 1.0-{release} $$ $(date +%s)" >> /var/log/lab-slow.log'
         scriptlets = {"pre": start, "post": f"{end}\n{logged(f'slow-install 1.0-{release}')}"}
         rpms.append(Rpm("slow-install", "1.0", release, "noarch", scriptlets=scriptlets))
     for version in ("1.0", "1.1"):
