@@ -15,7 +15,7 @@ _FORMS = {
     "package": "a package name: letters, digits and . _ + -",
     "version": "a version: write it exactly (2.0.19 or 2.0.19-3.el9), or present, or absent",
     "path": "an absolute path: letters, digits and @ _ + = , . - between '/', without '.' or '..' parts",
-    "repository-path": "a path inside the repository: letters, digits and @ _ + = , . -; no leading '/', no '..'",
+    "repository-path": "a path inside the repository: letters, digits and @_+=,.-/, no '/' first, no '..'",
     "identity": "the path of a private key on the controller: absolute, or ~/...",
     "account": "a user or group name: lower-case letters, digits, '_' and '-', at most 32",
     "mode": "a file mode such as 0644",
@@ -44,15 +44,15 @@ _OF_VALUES = {
     "empty-block": "is empty: at least one is wanted",
     "not-text": "has to be text, not a {block}",
     "not-a-block": "has to be a mapping (key: value lines){found_too}",
-    "package-conflict": "'{found}' here, '{other}' in Versions '{stack}' for {distribution} ({place}): keep one of the two",
+    "package-conflict": "'{found}' here, '{other}' in Versions '{stack}' for {distribution} ({place}): keep one",
     "file-no-source": "no source: say which file of the repository it is (source: files/NAME)",
-    "file-below-file": "{other} is a file as well ({place}): nothing can be below it",
+    "file-below-file": "{other} is a file as well: nothing can be below it",
     "source-no-such-file": "the repository has no file '{found}'; {did_you_mean}",
     "source-not-regular": "'{found}' is not a regular file (a link, a folder or a device)",
     "source-file-too-large": "'{found}' is {size} bytes, a managed file may have {limit}",
     "source-denied": "'{found}' cannot be read: {detail}",
     "source-io": "'{found}' cannot be read: {detail}",
-    "null-removes-nothing": "an empty value removes what is said outside, which is nothing: write a value, or drop the line",
+    "null-removes-nothing": "is empty, which removes what is said outside: nothing is; write a value, or drop the line",
 }
 _OTHERS = {
     # a document, by itself
@@ -90,13 +90,13 @@ _OTHERS = {
     "node-twice": (
         "node '{found}' is declared twice (also by {other}){and_more}; exceptions to a range go under overrides"
     ),
-    "node-elsewhere": "{found} belongs to cluster '{other}' already: a node is in one cluster",
+    "node-elsewhere": "{found} belongs to cluster '{other}' already{and_more}: a node is in one cluster",
     "address-count": "{hosts} is {nodes} nodes, {found} is {addresses} addresses",
-    "address-twice": "{node} has the address {found} of {other}",
+    "address-twice": "{node} has the address {found} of {other}{and_more}",
     "too-many-nodes": "more than {limit} nodes in one cluster",
     # host keys
     "no-known-hosts": "there is no file '{found}': every node will be refused, its host key is unknown",
-    "known-hosts-unreadable": "'{found}' cannot be read ({reason}): every node will be refused, its host key is unknown",
+    "known-hosts-unreadable": "'{found}' cannot be read ({reason}): every node will be refused, its key is unknown",
     "no-host-keys": "'{found}' holds no host key: every node will be refused",
     "no-host-key": "'{found}' has no host key for {host}{and_more}: refused when it is connected to",
     "bad-host-key": "not a host key line of known_hosts (hosts, type, key): passed over",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from reconciler.model.cluster import ClusterSpec, Node, NodeSettings
@@ -45,37 +45,36 @@ class Site:
 
 
 class _Settings:
-    """Makes each combination of profile, node and overrides once."""
+    """Lays each block over each other one once, whatever the number of nodes that it holds for."""
 
     def __init__(self, site: Site, nulls: Nulls) -> None:
         self._site, self._nulls = site, nulls
-        self._made: dict[tuple[str, ...], Layer] = {}
+        self._made: dict[tuple[int, Path], Layer] = {}  # by identity of the layer below, which the values keep alive
+        self._all = overlay({}, site.layers[("spec",)], nulls)
 
-    def of(self, key: str, profile: str | None, overrides: tuple[str, ...]) -> Layer:
+    def of(self, key: str, profile: str | None, overrides: Iterable[str]) -> Layer:
         """What holds for the nodes of `key` which these overrides name."""
-        base = self._once(("spec",), lambda: {}, ("spec",))
-        if profile is not None:
-            base = self._once(("profile", profile), lambda below=base: below, ("spec", "profiles", profile))
-        settings = self._once(("node", key), lambda: base, (*_NODES, key))
-        for i, hosts in enumerate(overrides):
-            label = ("override", key, *overrides[: i + 1])
-            settings = self._once(label, lambda below=settings: below, ("spec", "overrides", hosts))
-        return settings
+        layer = self._all if profile is None else self._over(self._all, ("spec", "profiles", profile))
+        layer = self._over(layer, (*_NODES, key))
+        for hosts in overrides:
+            layer = self._over(layer, ("spec", "overrides", hosts))
+        return layer
 
-    def _once(self, label: tuple[str, ...], below: Callable[[], Layer], path: Path) -> Layer:
+    def _over(self, below: Layer, path: Path) -> Layer:
+        label = (id(below), path)
         if label not in self._made:
-            self._made[label] = overlay(below(), self._site.layers[path], self._nulls)
+            self._made[label] = overlay(below, self._site.layers[path], self._nulls)
         return self._made[label]
 
 
 def members(site: Site, report: Report, nulls: Nulls) -> tuple[Member, ...]:
-    """The nodes in the order declared; what is wrong with their names, addresses, profiles and overrides is reported."""
+    """The nodes in the order declared. Reports what is wrong with names, addresses, profiles and overrides."""
     if not _small_enough(site, report):
         return ()
-    exceptions: dict[str, tuple[str, ...]] = {}
+    exceptions: dict[str, list[str]] = {}
     for hosts in site.spec.overrides:
         for host in expand(hosts):
-            exceptions[host] = (*exceptions.get(host, ()), hosts)
+            exceptions.setdefault(host, []).append(hosts)
     settings, found = _Settings(site, nulls), dict[str, Member]()
     for key, node in site.spec.nodes.items():
         profile, twice = _profile(site, key, node, report), list[str]()
@@ -114,8 +113,8 @@ def _named(site: Site, key: str, node: Node, report: Report) -> Iterator[tuple[s
     addresses = expand(node.address) if node.address else names
     if len(addresses) != len(names):
         at = site.document.value((*_NODES, key, "address"))
-        data = {"hosts": key, "nodes": len(names), "found": node.address, "addresses": len(addresses)}
-        report.say(at, "address-count", data=data)
+        counts = {"nodes": len(names), "addresses": len(addresses)}
+        report.say(at, "address-count", data=counts, hosts=key, found=node.address)
         addresses = names
     return zip(names, addresses, strict=True)
 

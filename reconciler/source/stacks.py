@@ -54,7 +54,9 @@ class Stacks:
             name = parent
         layer: Layer | None = {}
         if chain and _parent(self._documents.versions[chain[-1]]) is not None:
-            layer = self._layers[name] if name in self._layers else self._no_parent(chain, name)
+            layer = self._layers.get(name)
+            if name not in self._layers:
+                self._say_no_parent(chain, name)
         for member in reversed(chain):
             if layer is not None:
                 layer = overlay(layer, _layer(self._documents.versions[member]), self._nulls)
@@ -62,7 +64,7 @@ class Stacks:
             if layer is None:
                 self._report.unchecked.add(f"Versions {member}")
 
-    def _no_parent(self, chain: list[str], parent: str) -> None:
+    def _say_no_parent(self, chain: list[str], parent: str) -> None:
         """Say why the last of `chain` cannot extend `parent`."""
         at = self._documents.versions[chain[-1]].document.value(("spec", "extends"))
         if parent in chain:
