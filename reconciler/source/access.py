@@ -9,7 +9,7 @@ from reconciler.model.desired import Origin, SshAccess
 from reconciler.model.manifest_problem import Path
 from reconciler.source.hostkeys import HostKeys
 from reconciler.source.members import Member, Site
-from reconciler.source.merge import Leaves
+from reconciler.source.merge import NOTHING, Leaves
 from reconciler.source.report import Report
 from reconciler.source.tree import Failure, Tree
 
@@ -36,7 +36,7 @@ class AccessReader:
         return found
 
     def _access(self, member: Member) -> SshAccess:
-        ssh = member.settings.get("ssh", {})
+        ssh = member.settings.get("ssh", NOTHING)
         file, port, jump = (
             str(_of(ssh, "knownHosts") or _KNOWN_HOSTS),
             int(_of(ssh, "port") or 22),

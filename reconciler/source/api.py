@@ -18,10 +18,10 @@ from reconciler.source.tree import DirectoryTree, Recorder, Tree
 class Loaded:
     """What a repository declares, or why it declares nothing.
 
-    `desired` is the chosen cluster's state, None where several were validated; `states` are those of all clusters. There
-    are none with any problem, nor where anything is unchecked. `documents` counts by kind, mistaken ones included; `nodes` are
-    those of all clusters. `unchecked` names documents ("Cluster big") that could not be judged whole because something
-    is broken. `uncommitted`: files of the work tree that differ from the commit which was read.
+    `desired` is the chosen cluster's state, None where several were validated; `states` are those of all.
+    There are none with any problem, nor where anything is unchecked. `documents` counts by kind, mistaken ones included;
+    `nodes` are those of all clusters. `unchecked` names documents ("Cluster big") that could not be judged whole
+    because something is broken. `uncommitted`: files of the work tree that differ from the commit which was read.
     """
 
     root: str

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from reconciler.model.base import Model
 from reconciler.model.desired import Origin
 from reconciler.model.manifest_problem import Path
 from reconciler.source.parse import Document
+
+_DEEPEST = 8  # layers that are kept on top of each other before they are made one
 
 
 class Said(NamedTuple):
@@ -24,7 +26,37 @@ class Said(NamedTuple):
         return self.document.value(self.path)
 
 
-Leaves = dict[Path, Said]  # below one field: ("tmux",) of packages, ("/etc/motd", "mode") of files, () of a plain value
+class Leaves(Mapping[Path, Said]):
+    """What is said below one field: ("tmux",) of packages, ("/etc/motd", "mode") of files, () of a plain value.
+
+    Where a nearer layer only adds, it is kept as `own` on top of `below`: a thousand nodes with a package each of their
+    own then share the site's thousand packages. No path of `own` is in `below`. Read only once made.
+    """
+
+    __slots__ = ("below", "depth", "own")
+
+    def __init__(self, own: dict[Path, Said], below: Leaves | None = None) -> None:
+        self.own, self.below = own, below
+        self.depth: int = below.depth + 1 if below else 0
+
+    def __getitem__(self, path: Path) -> Said:
+        layer: Leaves | None = self
+        while layer is not None:
+            if path in layer.own:
+                return layer.own[path]
+            layer = layer.below
+        raise KeyError(path)
+
+    def __iter__(self) -> Iterator[Path]:
+        if self.below:
+            yield from self.below
+        yield from self.own
+
+    def __len__(self) -> int:
+        return len(self.own) + (len(self.below) if self.below else 0)
+
+
+NOTHING = Leaves({})
 Layer = dict[str, Leaves]  # by YAML key of the field; read only, since layers share what they do not change
 Nulls = dict[tuple[int, Path], tuple[Said, bool]]  # each null met, and whether it removed anything anywhere
 
@@ -34,12 +66,13 @@ def flatten(block: Model, document: Document, at: Path, fields: Iterable[str]) -
     keys, layer = block.keys(), Layer()
     for key in fields:
         if keys[key] in block.model_fields_set:
-            leaves = layer[key] = Leaves()
-            _add(leaves, (), getattr(block, keys[key]), document, (*at, key))
+            own: dict[Path, Said] = {}
+            _add(own, (), getattr(block, keys[key]), document, (*at, key))
+            layer[key] = Leaves(own)
     return layer
 
 
-def _add(leaves: Leaves, path: Path, value: object, document: Document, at: Path) -> None:
+def _add(leaves: dict[Path, Said], path: Path, value: object, document: Document, at: Path) -> None:
     if isinstance(value, Model):
         given = [(key, getattr(value, name)) for key, name in value.keys().items() if name in value.model_fields_set]
         if not given:
@@ -59,10 +92,13 @@ def overlay(base: Layer, over: Layer, nulls: Nulls) -> Layer:
     """`base` with what `over` says; fields that it does not name are the same objects as in `base`."""
     if not over:
         return base
-    return {**base, **{field: _merged(base.get(field, {}), leaves, nulls) for field, leaves in over.items()}}
+    return {**base, **{field: _merged(base.get(field, NOTHING), leaves, nulls) for field, leaves in over.items()}}
 
 
 def _merged(base: Leaves, over: Leaves, nulls: Nulls) -> Leaves:
+    adds = all(said.value is not None and path not in base for path, said in over.items())
+    if adds and base.depth < _DEEPEST:
+        return Leaves(over.own, base) if len(base) else over
     out = dict(base)
     for path, said in over.items():
         if said.value is not None:
@@ -73,4 +109,4 @@ def _merged(base: Leaves, over: Leaves, nulls: Nulls) -> Leaves:
             del out[old]
         key = (id(said.document), said.path)
         nulls[key] = (said, bool(gone) or (key in nulls and nulls[key][1]))
-    return out
+    return Leaves(out)

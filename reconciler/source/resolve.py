@@ -21,7 +21,7 @@ from reconciler.model.versions import MANAGERS
 from reconciler.source.access import AccessReader
 from reconciler.source.load import Declared, Documents
 from reconciler.source.members import Member, Site, members
-from reconciler.source.merge import Nulls
+from reconciler.source.merge import NOTHING, Nulls
 from reconciler.source.report import Report
 from reconciler.source.resources import Resources
 from reconciler.source.stacks import Stack, Stacks
@@ -63,7 +63,7 @@ class Resolver:
         nodes: dict[str, DesiredNode] = {}
         for member in found:
             stack = _stack(member, named)
-            manager = member.settings.get("packageManager", {}).get(())
+            manager = member.settings.get("packageManager", NOTHING).get(())
             nodes[member.name] = DesiredNode(
                 name=member.name,
                 access=access[member.name],
@@ -80,10 +80,10 @@ class Resolver:
         """Follow what each block names, whether a node takes the block or not; the stacks by name."""
         named: dict[str, Stack | None] = {}
         for layer in site.layers.values():
-            versions = layer.get("versions", {}).get(())
+            versions = layer.get("versions", NOTHING).get(())
             if versions is not None and versions.value is not None:
                 named[str(versions.value)] = stacks.named(versions, f"Cluster {site.name}")
-            for path, said in layer.get("files", {}).items():
+            for path, said in layer.get("files", NOTHING).items():
                 if path[1:] == ("source",) and said.value is not None:
                     resources.content(said)
         return named
@@ -96,7 +96,7 @@ class Resolver:
         for member in found:
             if (other := self._owner.setdefault(member.name, site.name)) != site.name:
                 elsewhere.setdefault((member.key, other), []).append(member.name)
-            ssh = member.settings.get("ssh", {})
+            ssh = member.settings.get("ssh", NOTHING)
             way = tuple(said.value for key in ("port", "proxyJump") if (said := ssh.get((key,))))
             first = addresses.setdefault((member.address.lower(), way), member)
             if first is not member:
@@ -130,7 +130,7 @@ def _digest(cluster: str, tree: Recorder) -> str:
 
 
 def _stack(member: Member, named: dict[str, Stack | None]) -> Stack | None:
-    said = member.settings.get("versions", {}).get(())
+    said = member.settings.get("versions", NOTHING).get(())
     return named.get(str(said.value)) if said else None
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from reconciler.model.desired import FileSpec, PackageSpec, Resource, ResourceId
 from reconciler.model.versions import DISTRIBUTIONS
 from reconciler.source.load import is_manifest
-from reconciler.source.merge import Layer, Leaves, Said
+from reconciler.source.merge import NOTHING, Layer, Leaves, Said
 from reconciler.source.mirrors import nvidia_repository
 from reconciler.source.report import Report
 from reconciler.source.stacks import Stack
@@ -31,16 +31,15 @@ class Resources:
     def of(self, settings: Layer, stack: Stack | None) -> tuple[Resource, ...]:
         """All but the host name: repositories first, then packages, then files. `settings` have to stay alive."""
         stack = stack or _NO_STACK
-        packages, files = settings.get("packages", _NOTHING), settings.get("files", _NOTHING)
-        mirrors = settings.get("mirrors", _NOTHING)
-        if (id(packages), stack.name) not in self._packages:
-            self._packages[id(packages), stack.name] = self._all_packages(packages, stack)
+        packages, files = settings.get("packages", NOTHING), settings.get("files", NOTHING)
+        mirrors = settings.get("mirrors", NOTHING)
         if (id(files), id(mirrors), stack.name) not in self._files:
             own = self._all_files(files)
             taken = {r.id.name for r in own}
             derived = [r for r in _repositories(mirrors, stack) if r.id.name not in taken]
             self._files[id(files), id(mirrors), stack.name] = (*derived, *own)
-        return self._packages[id(packages), stack.name] + self._files[id(files), id(mirrors), stack.name]
+        pinned = self._pinned_only(packages, stack)
+        return self._node_packages(packages, stack) + pinned + self._files[id(files), id(mirrors), stack.name]
 
     def content(self, source: Said) -> bytes | None:
         """The bytes of the file that a `source` names, or None and a problem."""
@@ -66,20 +65,27 @@ class Resources:
         self._judged.add(label)
         return new
 
-    def _all_packages(self, packages: Leaves, stack: Stack) -> tuple[Resource, ...]:
-        found: list[Resource] = []
-        for (name, *_), said in packages.items():
-            pinned = stack.packages.get(str(name))
-            if pinned is None:
-                found.append(self._package(str(name), said, None))
-                continue
-            for distribution in stack.distributions:
-                agreed = self._agreed(said, pinned.get(distribution), stack, distribution)
-                found.append(self._package(str(name), agreed, distribution))
-        for name, pinned in stack.packages.items():
-            if (name,) not in packages:
-                found += [self._package(name, said, distribution) for distribution, said in pinned.items()]
-        return tuple(found)
+    def _node_packages(self, packages: Leaves, stack: Stack) -> tuple[Resource, ...]:
+        """What the Cluster says; a package that the stack names as well is there once a distribution of the stack."""
+        label = (id(packages), stack.name)
+        if label not in self._packages:
+            found: list[Resource] = []
+            for (name, *_), said in packages.own.items():
+                pinned = stack.packages.get(str(name))
+                if pinned is None:
+                    found.append(self._package(str(name), said, None))
+                    continue
+                for distribution in stack.distributions:
+                    agreed = self._agreed(said, pinned.get(distribution), stack, distribution)
+                    found.append(self._package(str(name), agreed, distribution))
+            below = self._node_packages(packages.below, stack) if packages.below else ()
+            self._packages[label] = below + tuple(found)
+        return self._packages[label]
+
+    def _pinned_only(self, packages: Leaves, stack: Stack) -> tuple[Resource, ...]:
+        """What the stack says and `packages` does not."""
+        names = [name for name in stack.packages if (name,) not in packages]
+        return tuple(self._package(n, said, d) for n in names for d, said in stack.packages[n].items())
 
     def _agreed(self, said: Said, pinned: Said | None, stack: Stack, distribution: str) -> Said:
         """Of the node's word and the stack's the one that says more; a problem where they contradict each other."""
@@ -136,9 +142,6 @@ class Resources:
             if above and self._first("nesting", said):
                 at = said.path[: said.path.index(path) + 1]
                 self.report.say(said.document.key(at), "file-below-file", at, other=above)
-
-
-_NOTHING: Leaves = {}
 
 
 def _package_spec(name: str, state: str) -> PackageSpec:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from reconciler.model.manifest import Versions
 from reconciler.source.load import Declared, Documents
-from reconciler.source.merge import Layer, Nulls, Said, flatten, overlay
+from reconciler.source.merge import NOTHING, Layer, Nulls, Said, flatten, overlay
 from reconciler.source.report import Report
 
 
@@ -89,8 +89,8 @@ def _stack(name: str, layer: Layer | None) -> Stack | None:
     if layer is None:
         return None
     packages: dict[str, dict[str, Said]] = {}
-    for path, said in layer.get("os", {}).items():
+    for path, said in layer.get("os", NOTHING).items():
         if len(path) == 3:  # DISTRIBUTION, "packages", NAME
             packages.setdefault(str(path[2]), {})[str(path[0])] = said
-    distributions = dict.fromkeys(str(path[0]) for path in layer.get("os", {}) if path)
+    distributions = dict.fromkeys(str(path[0]) for path in layer.get("os", NOTHING) if path)
     return Stack(name, tuple(distributions), packages)
