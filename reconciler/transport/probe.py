@@ -7,7 +7,9 @@ import binascii
 from collections.abc import Sequence
 from typing import Any
 
-from reconciler.model.fact import Part, Probe, Raw, Read, Run, Stat
+from reconciler.model.fact import Available, Part, Probe, Raw, Read, Run, Stat
+
+ERRORS = frozenset({"missing", "denied", "deadline", "too-large", "not-regular", "not-recorded", "io"})
 
 
 def encode(probe: Probe) -> list[dict[str, Any]]:
@@ -44,18 +46,20 @@ def decode(probe: Probe, answers: Any) -> tuple[Raw, ...]:
     """The answers to a probe's parts. Total: what has not the shape of an answer is one with the error `io`."""
     found = answers if isinstance(answers, Sequence) and not isinstance(answers, str) else ()
     padded = [*found, *[None] * len(probe.parts)]
-    return tuple(_decode(answer, source_of(part)) for part, answer in zip(probe.parts, padded, strict=False))
+    return tuple(_decode(part, answer) for part, answer in zip(probe.parts, padded, strict=False))
 
 
-def _decode(answer: Any, source: str) -> Raw:
+def _decode(part: Part, answer: Any) -> Raw:
+    source = source_of(part)
     try:
-        status = answer.get("status")
-        if status is not None and not isinstance(status, int):
+        status, error = answer.get("status"), answer.get("error", "")
+        if not isinstance(status, int | None) or isinstance(status, bool) or not isinstance(error, str):
             return Raw(error="io", source=source)
-        return Raw(
-            _bytes(answer, "out"), _bytes(answer, "err"), status, str(answer.get("error", "")), source, float(answer.get("ms", 0))
-        )
-    except (AttributeError, TypeError, ValueError):
+        ran = isinstance(part, Run | Available)
+        if (error and error not in ERRORS) or (ran and status is None and not error):
+            error = "io"  # a command that neither ended nor says why tells nothing
+        return Raw(_bytes(answer, "out"), _bytes(answer, "err"), status, error, source, float(answer.get("ms", 0)))
+    except (AttributeError, TypeError, ValueError, OverflowError):
         return Raw(error="io", source=source)
 
 
