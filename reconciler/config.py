@@ -12,7 +12,7 @@ from reconciler.errors import Usage
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """`state_dir`: the controller's records. `lease_ttl`: seconds without a renewal after which another controller may take over."""
+    """`state_dir`: the controller's records. `lease_ttl`: seconds without a renewal until others may take over."""
 
     state_dir: Path
     lease_ttl: float = TTL

@@ -9,7 +9,7 @@ from typing import Any
 from reconciler.errors import StalePlan, Usage
 from reconciler.plan.stale import FORMAT
 
-_SHAPE = {
+_SHAPE: dict[str, type | tuple[type, ...]] = {
     "id": str,
     "source": str,
     "cluster": str,

@@ -71,7 +71,7 @@ def parse_hello(line: bytes) -> Hello:
         if said["protocol"] != PROTOCOL:
             raise Garbled("WrongShape", detail=f"protocol {said['protocol']}")
         return Hello(str(said["boot_id"]), str(said["hostname"]), str(said["python"]), int(said["uid"]))
-    except (ValueError, KeyError, TypeError) as e:
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as e:  # 1e999 and a thousand brackets are JSON too
         raise Garbled("NotJson", detail=type(e).__name__) from None
 
 

@@ -30,7 +30,7 @@ if __name__ == "__main__":
 
 # `python3 -` would read its input to the end and could never take a request: read N bytes of program, then serve.
 BOOTSTRAP = (
-    "import sys,zlib;i=sys.stdin.buffer.raw;n=int(b''.join(iter(lambda:i.read(1),b'\\n')));p=b'';\n"
+    "import sys,zlib;i=sys.stdin.buffer.raw;n=int(b''.join(iter(lambda:i.read(1)or sys.exit(1),b'\\n')));p=b'';\n"
     "while len(p)<n:\n"
     " b=i.read(n-len(p));p+=b or sys.exit(1)\n"
     "_packed=p;exec(compile(zlib.decompress(p),'reconcile-node','exec'))"
