@@ -18,7 +18,7 @@ from reconciler.events import Emit, now
 from reconciler.model.desired import DesiredState, ResourceId
 from reconciler.model.fact import Facts, Probe
 from reconciler.model.observed import Failure, Known, NodeState, ObservedState
-from reconciler.model.outcome import End, NodeOutcome, exit_code
+from reconciler.model.outcome import FAILURE_ENDS, End, NodeOutcome, exit_code
 from reconciler.model.plan import Action, Change, Plan, Selection
 from reconciler.observe import ask, observe
 from reconciler.plan.build import build_plan, follow_up, still_differing, verify_probes
@@ -166,8 +166,7 @@ def record_plan(journal: Journal, plan: Plan) -> None:
 
 
 def _failed(failure: Failure) -> NodeOutcome:
-    end = End.UNREACHABLE if failure.kind == "unreachable" else End.GARBLED
-    return NodeOutcome(end, reason=failure.reason, data=failure.data)
+    return NodeOutcome(FAILURE_ENDS[failure.kind], reason=failure.reason, data=failure.data)
 
 
 def _without_steps(plan: Plan, name: str) -> NodeOutcome:

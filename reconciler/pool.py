@@ -19,8 +19,8 @@ AT_ONCE = 32  # nodes worked on side by side; a node's worker mostly waits
 
 def failure(error: ReconcileError) -> Failure:
     """The error of one node as a value."""
-    kind = "unreachable" if isinstance(error, Unreachable) else "garbled"
-    return Failure(kind, error.reason, dict(error.data))
+    kinds = {Unreachable: "unreachable", Garbled: "garbled", NodeRefused: "refused"}
+    return Failure(next(kind for of, kind in kinds.items() if isinstance(error, of)), error.reason, dict(error.data))
 
 
 class Pool:

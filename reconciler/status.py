@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
@@ -25,6 +25,7 @@ class NodeStatus:
     held: int | None = None
     outcome: str | None = None
     reason: str = ""
+    data: Mapping[str, Any] = field(default_factory=dict)
     applied: float | None = None
     commit: str | None = None
 
@@ -61,7 +62,9 @@ def nodes(records: Iterable[Record]) -> dict[str, NodeStatus]:
         elif record["type"] == "node-finished":
             cluster, commit = commits.get(record["plan"], ("", None))
             status = found.setdefault(record["node"], {"name": record["node"], "cluster": cluster})
-            status.update(outcome=record["end"], reason=record["reason"], applied=record["time"], commit=commit)
+            status.update(
+                outcome=record["end"], reason=record["reason"], data=record["data"], applied=record["time"], commit=commit
+            )
     return {name: NodeStatus(**fields) for name, fields in sorted(found.items())}
 
 

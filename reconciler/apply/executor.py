@@ -14,7 +14,7 @@ from reconciler.errors import Garbled, NodeRefused
 from reconciler.events import Emit, now
 from reconciler.model.desired import ResourceId
 from reconciler.model.observed import Failure
-from reconciler.model.outcome import End, NodeOutcome
+from reconciler.model.outcome import FAILURE_ENDS, End, NodeOutcome
 from reconciler.model.plan import Action, Change, NodePlan, Plan, Step
 from reconciler.pool import Pool
 from reconciler.transport.base import Channel
@@ -114,13 +114,13 @@ class Executor:
 
     def _broken(self, name: str, failure: Failure) -> NodeOutcome:
         self.leases.abandon(name)
-        end = End.LOST if failure.kind == "unreachable" else End.GARBLED
+        end = End.LOST if failure.kind == "unreachable" else FAILURE_ENDS[failure.kind]
         return self._finish(name, NodeOutcome(end, reason=failure.reason, data=failure.data))
 
     def _finish(self, name: str, outcome: NodeOutcome) -> NodeOutcome:
         about = {"end": outcome.end.value, "reason": outcome.reason, "changed": outcome.changed}
-        self.journal.append("node-finished", node=name, plan=self.plan.id, **about)
-        self.emit(now("node-finished", name, **about, detail=dict(outcome.data)))
+        self.journal.append("node-finished", node=name, plan=self.plan.id, **about, data=dict(outcome.data))
+        self.emit(now("node-finished", name, **about, data=dict(outcome.data)))
         return outcome
 
     def _node(self, name: str) -> NodeOutcome:

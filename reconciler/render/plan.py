@@ -88,9 +88,11 @@ def _change(change: Change, style: Style) -> list[str]:
     sign = style(SIGNS[change.action], COLOURS[change.action])
     why = f"held: {sentence(change.hold.code, change.hold.data)}" if change.hold else WHY[change.reason] if change.reason else ""
     out = [f"  {sign} {safe(change.id)}  {style(why, 'dim')}  {style(str(change.origin), 'dim')}"]
-    for field in change.fields:
-        if not (change.diff and field.path == "content"):
-            out.append(f"      {_field(field)}")
+    fields = [field for field in change.fields if not (change.diff and field.path == "content")]
+    if change.action is Action.CREATE and fields:
+        out.append("      " + ", ".join(f"{f.path} {safe(f.after, 80)}" for f in fields))
+    else:
+        out += [f"      {_field(field)}" for field in fields]
     out += [f"      {_diff_line(line, style)}" for line in change.diff[2 : 2 + DIFF_LINES]]
     if len(change.diff) > 2 + DIFF_LINES:
         out.append(f"      ... {count(len(change.diff) - 2 - DIFF_LINES, 'more line')}")

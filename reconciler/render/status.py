@@ -31,7 +31,7 @@ def nodes(found: Mapping[str, NodeStatus], now: float, style: Style) -> list[str
     rows = [("node", "last plan", "planned", "last apply", "applied", "commit")]
     for node in found.values():
         plan = "not observed" if node.changes is None else f"{count(node.changes, 'change')}, {node.held} held"
-        outcome = (node.outcome or "none") + (f": {sentence(node.reason, {})}" if node.reason else "")
+        outcome = (node.outcome or "none") + (f": {safe(sentence(node.reason, node.data), 60)}" if node.reason else "")
         commit = node.commit[:8] if node.commit else "-"
         rows.append((safe(node.name), plan, _age(now, node.planned), outcome, _age(now, node.applied), commit))
     return [style(verdict, "bold", "yellow" if open_ else "green"), *table(rows)]
