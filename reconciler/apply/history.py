@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,10 @@ class History:
                 changed[path] = text
         if not changed:
             return None
-        repository.git.fast_import("--quiet", istream=BytesIO(_stream(changed, message, head)))
+        with tempfile.TemporaryFile() as stream:  # git reads from a real file descriptor
+            stream.write(_stream(changed, message, head))
+            stream.seek(0)
+            repository.git.fast_import("--quiet", istream=stream)
         return str(repository.commit(REF).hexsha)
 
     def entries(self) -> list[Entry]:
@@ -73,14 +76,16 @@ class History:
 
     def show(self, id_: str, node: str | None) -> dict[str, Any]:
         """`CLUSTER/NODE` -> state at one commit (an id, or `latest`). Raises Usage(NoSuchSnapshot)."""
-        import git
+        import gitdb
 
         repository = self._repository()
+        if not repository.head.is_valid():
+            raise Usage("NoSnapshots")
         try:
             if id_.startswith("-"):
                 raise ValueError
             commit = repository.commit(REF if id_ == "latest" else id_)
-        except (git.exc.GitError, ValueError, IndexError):
+        except (gitdb.exc.ODBError, ValueError, IndexError):
             raise Usage("NoSuchSnapshot", name=id_) from None
         found = {}
         for blob in commit.tree.traverse():
