@@ -1,8 +1,8 @@
 """How long `validate` takes for a large site: python benchmarks/validate.py [LINES]
 
 Generates manifests of about LINES lines (default 10,000): nodes one by one, each with its address, profile and a
-package of its own, and site-wide packages. Each run is a fresh process, so that start and imports count. Prints lines, files,
-seconds (wall and CPU, best and worst of five), and the peak of resident memory.
+package of its own, and site-wide packages. Each run is a fresh process, so that imports count. Prints lines, seconds
+(wall and CPU, best and worst of five) and the peak of resident memory.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ _FORMS = {
     "description": "one line of printable text",
     "package": "a package name: letters, digits and . _ + -",
     "version": "a version: write it exactly (2.0.19 or 2.0.19-3.el9), or present, or absent",
-    "path": "an absolute path: letters, digits and @ _ + = , . - between '/', without '.' or '..' parts",
-    "repository-path": "a path inside the repository: letters, digits and @_+=,.-/, no '/' first, no '..'",
+    "path": "an absolute path: letters, digits and @ _ + . - between '/', without '.' or '..' parts",
+    "repository-path": "a path inside the repository: letters, digits and @ _ + . - between '/', no '/' first, no '..'",
     "identity": "the path of a private key on the controller: absolute, or ~/...",
     "account": "a user or group name: lower-case letters, digits, '_' and '-', at most 32",
     "mode": "a file mode such as 0644",
@@ -35,7 +35,7 @@ _OF_VALUES = {
     "version-prefix": (
         "'{found}' is a prefix, which needs a lock, and this version has no locks yet: write the exact version"
     ),
-    "version-word": "'{found}' is not a version (exact), present or absent; did you mean '{near}'?",
+    "version-word": "'{found}' is not a version: write the exact one, present or absent; did you mean '{near}'?",
     "versions-by-tier": "a name for each tier is not supported by this version: write one name for all nodes",
     "host-list": "'{piece}' is not a host list: gpu01, gpu[01-08] or gpu[01-04,07]",
     "host-range": "'{piece}' in '{found}' is not a range that counts up",
@@ -88,7 +88,7 @@ _OTHERS = {
     "unknown-node": "no node is named '{found}'{and_more}; {did_you_mean}",
     "extends-circle": "extends goes round in a circle: {circle}",
     "node-twice": (
-        "node '{found}' is declared twice (also by {other}){and_more}; exceptions to a range go under overrides"
+        "node '{found}'{and_more} is declared twice (also by {other}); exceptions to a range go under overrides"
     ),
     "node-elsewhere": "{found} belongs to cluster '{other}' already{and_more}: a node is in one cluster",
     "address-count": "{hosts} is {nodes} nodes, {found} is {addresses} addresses",
