@@ -97,12 +97,10 @@ def _version_advice(text: str) -> PydanticCustomError | None:
     return refuse("version-word", near=near) if (near := nearest(text, ("present", "absent"))) else None
 
 
-def _port(value: object) -> object:
-    if isinstance(value, str):
-        if not re.fullmatch(r"[0-9]{1,5}", value) or not 1 <= int(value) <= 65535:
-            raise refuse("form", form="port")
-        return int(value)
-    return value
+def _port(value: object) -> int:
+    if not isinstance(value, str) or not re.fullmatch(r"[0-9]{1,5}", value) or not 1 <= int(value) <= 65535:
+        raise refuse("form", form="port")
+    return int(value)
 
 
 def _printable(value: object) -> object:

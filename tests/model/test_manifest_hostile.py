@@ -22,23 +22,30 @@ from reconciler.source.parse import Document
 from reconciler.source.report import Report
 
 UNPRINTABLE = {
-    "newline": "a1\nb", "carriage return": "1\r", "nul": "a\0b", "escape": "\x1b[31m1", "bell": "1\a", "delete": "1\x7f",
-    "right to left": "a\u202e1", "zero width": "a\u200b1", "line separator": "1\u2028", "c1": "1\x9b31m", "huge": "9" * 5000,
+    "newline": "a1\nb", "carriage return": "1\r", "nul": "a\0b", "escape": "\x1b[31m1", "bell": "1\a",
+    "delete": "1\x7f", "right to left": "a\u202e1", "zero width": "a\u200b1", "line separator": "1\u2028",
+    "c1": "1\x9b31m", "huge": "9" * 5000,
 }  # fmt: skip
 SPECIAL = {
-    "shell": "; rm -rf /", "substitution": "$(id)", "backticks": "`id`", "variable": "$HOME", "pipe": "a|b", "and": "a&b",
-    "redirection": "a>b", "glob": "1*?", "single quote": "1'", "double quote": '1"', "backslash": "1\\n", "option": "-oProxyCommand=x",
-    "long option": "--help", "parent": "../../etc/shadow", "absolute parent": "/etc/../x", "dots": "..", "percent": "1%n",
-    "format": "{0.__class__}", "template": "{{ 7*7 }}", "section": "[x]\nbaseurl=http://a", "space": "1 2", "tab": "1\t2",
-    "homoglyph": "\u0430dmin1", "fullwidth": "\uff11", "arabic digit": "\u0661", "empty": "", "comma": "a,,b", "hash": "1#2",
-    "at": "@", "equals": "=1", "colon": "x::", "exclamation": "!1", "dollar brace": "${IFS}1",
+    "shell": "; rm -rf /", "substitution": "$(id)", "backticks": "`id`", "variable": "$HOME", "pipe": "a|b",
+    "and": "a&b", "redirection": "a>b", "glob": "1*?", "single quote": "1'", "double quote": '1"', "hash": "1#2",
+    "backslash": "1\\n", "option": "-oProxyCommand=x", "long option": "--help", "parent": "../../etc/shadow",
+    "absolute parent": "/etc/../x", "dots": "..", "percent": "1%n", "format": "{0.__class__}", "template": "{{ 7*7 }}",
+    "section": "[x]\nbaseurl=http://a", "space": "1 2", "tab": "1\t2", "homoglyph": "\u0430dmin1", "empty": "",
+    "fullwidth": "\uff11", "arabic digit": "\u0661", "comma": "a,,b", "at": "@", "equals": "=1", "colon": "x::",
+    "exclamation": "!1", "dollar brace": "${IFS}1",
 }  # fmt: skip
 HOSTILE = UNPRINTABLE | SPECIAL
 FREE_TEXT = {("metadata", "description")}  # for people only: printable, one line; never on a node
 KEYS_FOR = {"os": "debian-12", "mirrors": "nvidia", "files": "/etc/x", "nodes": "n1", "overrides": "n1"}
 BASE: dict[str, dict[str, Any]] = {
     "Versions": {"apiVersion": "reconcile/v1", "kind": "Versions", "metadata": {"name": "x"}, "spec": {}},
-    "Cluster": {"apiVersion": "reconcile/v1", "kind": "Cluster", "metadata": {"name": "x"}, "spec": {"nodes": {"n1": {}}}},
+    "Cluster": {
+        "apiVersion": "reconcile/v1",
+        "kind": "Cluster",
+        "metadata": {"name": "x"},
+        "spec": {"nodes": {"n1": {}}},
+    },
 }
 KEY = "[key]"
 
@@ -83,7 +90,12 @@ def _maps_blocks(kind: str, path: Path) -> bool:
 
 def test_the_walk_finds_the_fields() -> None:
     found = {".".join(map(str, path)) for _, path in PLACES}
-    assert {"spec.packages.[key]", "spec.packages.x", "spec.nodes.n1.ssh.proxyJump", "spec.os.debian-12.packages.x"} <= found
+    assert {
+        "spec.packages.[key]",
+        "spec.packages.x",
+        "spec.nodes.n1.ssh.proxyJump",
+        "spec.os.debian-12.packages.x",
+    } <= found
     assert len(PLACES) > 60
 
 
