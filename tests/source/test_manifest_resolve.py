@@ -5,56 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from manifest_site import files, packages, said, site, state
 
-from reconciler.model.desired import DesiredNode, DesiredState, FileSpec, PackageSpec
+from reconciler.model.desired import FileSpec
 from reconciler.model.versions import DISTRIBUTIONS
 from reconciler.render.problems import CODES, problem_text
 from reconciler.source import load_desired, validate_path
 from reconciler.source.merge import _DEEPEST, Layer, Leaves, Nulls, Said, _add, overlay
 from reconciler.source.parse import Document, parse
-
-HEAD = "apiVersion: reconcile/v1\nkind: Cluster\nmetadata: {{name: {name}}}\nspec:\n"
-
-
-def site(folder: Path, spec: str, versions: str = "", *, name: str = "c", file: str = "c.yaml") -> Path:
-    """A folder with one cluster and the stacks of `versions` (`NAME: spec` lines)."""
-    (folder / "files").mkdir(exist_ok=True)
-    (folder / "files" / "motd").write_text("hello\n")
-    (folder / file).write_text(HEAD.format(name=name) + spec)
-    stacks = [line.split(": ", 1) for line in versions.splitlines()]
-    form = "apiVersion: reconcile/v1\nkind: Versions\nmetadata: {{name: {}}}\nspec: {}\n"
-    (folder / "v.yaml").write_text("---\n".join(form.format(n, s) for n, s in stacks))
-    return folder
-
-
-def state(folder: Path) -> DesiredState:
-    """The state, where all is right."""
-    loaded = validate_path(folder)
-    assert [problem_text(p) for p in loaded.problems] == []
-    assert loaded.desired is not None
-    return loaded.desired
-
-
-def said(folder: Path, cluster: str | None = None) -> list[str]:
-    """Problems, as validate or load says them, without the folder's name."""
-    loaded = load_desired(folder, cluster=cluster) if cluster else validate_path(folder)
-    return [problem_text(p).replace(str(folder), "SITE") for p in loaded.problems]
-
-
-def packages(node: DesiredNode, distribution: str | None = None) -> dict[str, str]:
-    """What a node of a distribution shall have; a package has one answer there."""
-    found: dict[str, str] = {}
-    for resource in node.resources:
-        if isinstance(resource.spec, PackageSpec) and resource.distribution in (None, distribution):
-            assert resource.spec.name not in found
-            found[resource.spec.name] = resource.spec.version or resource.spec.ensure
-    return found
-
-
-def files(node: DesiredNode) -> dict[str, tuple[str, int, bytes]]:
-    """Files by path: owner, mode, content."""
-    specs = [r.spec for r in node.resources if isinstance(r.spec, FileSpec)]
-    return {s.path: (s.owner, s.mode, s.content) for s in specs}
 
 
 def test_the_nearest_wins(tmp_path: Path) -> None:
@@ -113,56 +71,6 @@ def test_long_chains_of_overrides_are_as_short_ones() -> None:
 def test_what_has_no_rule_is_not_merged_silently() -> None:
     with pytest.raises(TypeError):
         _add({}, (), 1.5, Document("f"), ())
-
-
-def test_extends_says_only_what_differs(tmp_path: Path) -> None:
-    nodes = state(
-        site(
-            tmp_path,
-            "  nodes: {n1: {versions: a}, n2: {versions: b}, n3: {versions: d}, n4: }\n",
-            """a: {os: {debian-12: {packages: {x: 1, y: 1}}, rocky-9: {}}}
-b: {extends: a, os: {debian-12: {packages: {y: 2, x: null, z: 2}}, rocky-9: null}}
-c: {extends: b}
-d: {extends: c, os: null}""",
-        )
-    ).nodes
-    assert packages(nodes["n1"], "debian-12") == {"x": "1", "y": "1"}
-    assert nodes["n1"].distributions == ("debian-12", "rocky-9")
-    assert packages(nodes["n2"], "debian-12") == {"y": "2", "z": "2"}
-    assert nodes["n2"].distributions == ("debian-12",)
-    assert (packages(nodes["n3"], "debian-12"), nodes["n3"].distributions, nodes["n3"].stack) == ({}, (), "d")
-    assert nodes["n4"].stack is None
-
-
-@pytest.mark.parametrize(
-    ("stacks", "problems"),
-    [
-        (
-            "a: {extends: b}\nb: {extends: c}\nc: {extends: a}",
-            ["v.yaml:14:17: extends goes round in a circle: a -> b -> c -> a"],
-        ),
-        ("a: {extends: b}\nb: {extends: x}", ["v.yaml:9:17: no Versions is named 'x'; there are: a, b"]),
-        ("a: {extends: b}\nb: {oz: {}}", ["v.yaml:9:8: unknown key 'oz'; there are: extends, os"]),
-        ("a: {extends: b}\nb: {extends: b}\nd: {extends: a}", ["v.yaml:9:17: extends goes round in a circle: b -> b"]),
-        (
-            "\n".join(f"a{n}: {{extends: a{(n + 1) % 9}}}" for n in range(9)),
-            ["v.yaml:44:17: extends goes round in a circle: a0 -> a1 -> a2 -> a3 -> a4 -> a5 -> ..."],
-        ),
-    ],
-)
-def test_a_broken_stack_is_said_once(tmp_path: Path, stacks: str, problems: list[str]) -> None:
-    first = stacks.split(":", 1)[0]
-    folder = site(tmp_path, f"  versions: {first}\n  nodes: {{n1: }}\n", stacks)
-    assert said(folder) == problems
-    assert "Cluster c" in validate_path(folder).unchecked
-
-
-def test_a_very_long_chain_of_extends(tmp_path: Path) -> None:
-    stacks = "s0: {os: {debian-12: {packages: {x: 1}}}}\n" + "\n".join(
-        f"s{n}: {{extends: s{n - 1}}}" for n in range(1, 3000)
-    )
-    nodes = state(site(tmp_path, "  versions: s2999\n  nodes: {n1: }\n", stacks)).nodes
-    assert packages(nodes["n1"], "debian-12") == {"x": "1"}
 
 
 def test_node_and_stack_agree_where_one_says_more(tmp_path: Path) -> None:
@@ -235,7 +143,8 @@ def test_what_is_written_wins_over_what_is_derived(tmp_path: Path) -> None:
             "  nodes: {n1: }\n  profiles: {p: {versions: x, files: {/a: {source: files/mot}}}}\n",
             [
                 "c.yaml:6:28: no Versions is named 'x'; there is none",
-                "c.yaml:6:52: spec.profiles.p.files./a.source: the repository has no file 'files/mot'; did you mean 'files/motd'?",
+                "c.yaml:6:52: spec.profiles.p.files./a.source: the repository has no file 'files/mot'; "
+                "did you mean 'files/motd'?",
             ],
         ),
         (

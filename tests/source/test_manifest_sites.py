@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import jsonschema
@@ -67,3 +69,12 @@ def test_the_schema_takes_what_an_editor_sees(file: str) -> None:
     for path in (ROOT / file).glob("*.yaml"):
         for document in yaml.safe_load_all(path.read_text()):
             validator.validate(document)
+
+
+def test_validate_pays_for_neither_git_nor_ssh() -> None:
+    program = (
+        "import sys; from reconciler.source import validate_path; validate_path(sys.argv[1]); "
+        "print([m for m in ('git', 'fabric', 'paramiko', 'ruamel', 'deepdiff') if m in sys.modules])"
+    )
+    command = [sys.executable, "-c", program, str(DATA / "site")]
+    assert subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout == "[]\n"
