@@ -63,9 +63,7 @@ class NodeSettings(Model):
             "labels", "policy", "remediation", "cordon", "suspend",
         }
     )  # fmt: skip
-    versions: Annotated[Name | None, BeforeValidator(_one_stack)] = about(
-        None, "name of the Versions that is the stack"
-    )
+    versions: Annotated[Name | None, BeforeValidator(_one_stack)] = about(None, "name of the Versions that is the stack")
     ssh: Ssh | None = about(None, "how the node is reached")
     package_manager: PackageManager | None = about(None, "default: the distribution's")
     mirrors: dict[Literal["nvidia"], MirrorUrl | None] | None = about(
@@ -99,7 +97,5 @@ class ClusterSpec(NodeSettings):
     }  # fmt: skip
     nodes: dict[NodeList, Annotated[Node, OrEmpty()]] = about(..., "by name or by Slurm host list", min_length=1)
     profiles: dict[Name, Annotated[NodeSettings, OrEmpty()]] = about({}, "settings that a node takes by name")
-    overrides: dict[NodeList, Annotated[NodeSettings, OrEmpty()]] = about(
-        {}, "exceptions, by host list; later lines win"
-    )
+    overrides: dict[NodeList, Annotated[NodeSettings, OrEmpty()]] = about({}, "exceptions, by host list; later lines win")
     rollout: Rollout | None = about(None, "how a change goes over the nodes")

@@ -77,7 +77,10 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class SshAccess:
-    """How the controller reaches a node. `known_hosts` are OpenSSH lines; `jump` is `[user@]host[:port]`; `identity` a key file of the controller."""
+    """How the controller reaches a node.
+
+    `known_hosts` are OpenSSH lines; `jump` is `[user@]host[:port]`; `identity` a key file of the controller.
+    """
 
     host: str
     port: int = 22

@@ -40,9 +40,7 @@ class Form:
     `what` names the form; `advice` may know a better answer than that a text does not have it.
     """
 
-    def __init__(
-        self, what: str, pattern: str, limit: int, *, typed: bool = False, advice: Advice | None = None
-    ) -> None:
+    def __init__(self, what: str, pattern: str, limit: int, *, typed: bool = False, advice: Advice | None = None) -> None:
         self.what, self.limit, self.advice = what, limit, advice
         self._match = re.compile(pattern).fullmatch
         self._schema: JsonSchemaValue = {

@@ -32,9 +32,7 @@ _OF_VALUES = {
     "too-long": "'{found}' is too long to be {form_words_short} (at most {limit} characters)",
     "one-of": "'{found}' is not one of {allowed}{near_too}",
     "distribution": "'{found}' is not a distribution that is known; {did_you_mean}",
-    "version-prefix": (
-        "'{found}' is a prefix, which needs a lock, and this version has no locks yet: write the exact version"
-    ),
+    "version-prefix": ("'{found}' is a prefix, which needs a lock, and this version has no locks yet: write the exact version"),
     "version-word": "'{found}' is not a version: write the exact one, present or absent; did you mean '{near}'?",
     "versions-by-tier": "a name for each tier is not supported by this version: write one name for all nodes",
     "host-list": "'{piece}' is not a host list: gpu01, gpu[01-08] or gpu[01-04,07]",
@@ -87,9 +85,7 @@ _OTHERS = {
     "unknown-profile": "no profile is named '{found}'; {did_you_mean}",
     "unknown-node": "no node is named '{found}'{and_more}; {did_you_mean}",
     "extends-circle": "extends goes round in a circle: {circle}",
-    "node-twice": (
-        "node '{found}'{and_more} is declared twice (also by {other}); exceptions to a range go under overrides"
-    ),
+    "node-twice": ("node '{found}'{and_more} is declared twice (also by {other}); exceptions to a range go under overrides"),
     "node-elsewhere": "{found} belongs to cluster '{other}' already{and_more}: a node is in one cluster",
     "address-count": "{hosts} is {nodes} nodes, {found} is {addresses} addresses",
     "address-twice": "{node} has the address {found} of {other}{and_more}",

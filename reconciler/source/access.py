@@ -48,9 +48,7 @@ class AccessReader:
             said = ssh[("proxyJump",)]
             lines += self._lines(keys, file, *_jump_host(str(jump)), said.origin)
         user, identity = str(_of(ssh, "user") or "root"), _of(ssh, "identity")
-        return SshAccess(
-            member.address, port, user, str(jump) if jump else None, str(identity) if identity else None, tuple(lines)
-        )
+        return SshAccess(member.address, port, user, str(jump) if jump else None, str(identity) if identity else None, tuple(lines))
 
     def _lines(self, keys: HostKeys, file: str, host: str, port: int, at: Origin) -> tuple[str, ...]:
         lines = keys.lines(host, port)

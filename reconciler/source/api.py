@@ -37,15 +37,13 @@ class Loaded:
     uncommitted: tuple[str, ...] = ()
 
 
-def load_desired(
-    path: str | Path, *, commit: str | None = None, worktree: bool = False, cluster: str | None = None
-) -> Loaded:
+def load_desired(path: str | Path, *, commit: str | None = None, worktree: bool = False, cluster: str | None = None) -> Loaded:
     """The desired state of one cluster (`cluster`, or the only one) from the folder `path`.
 
     Inside Git it is read at `commit` (a hash, branch or tag; None: HEAD), so that a plan names what it was made from;
     with `worktree`, and outside Git, the files on disk are read. Never raises for what it reads: see `Loaded.problems`.
     """
-    from reconciler.source.git import Located  # noqa: PLC0415 - validating a folder does not need it
+    from reconciler.source.git import Located
 
     root, wanted = str(path), _Wanted(cluster)
     located = Located.around(Path(path))

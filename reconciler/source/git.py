@@ -37,7 +37,7 @@ class GitTree:
 
     def read(self, path: str, limit: int) -> bytes | Failure:
         """See Tree."""
-        from git.exc import GitError  # noqa: PLC0415 - see the module's docstring
+        from git.exc import GitError
 
         if path not in self.entries:
             return Failure("no-such-file")
@@ -92,8 +92,8 @@ class Located:
 
         Problems: `git-no-commit-yet`, `git-no-such-commit`, `git-no-such-path`, `git-bare`, `git-unreadable`.
         """
-        from git import Repo  # noqa: PLC0415 - see the module's docstring
-        from git.exc import GitError  # noqa: PLC0415
+        from git import Repo
+        from git.exc import GitError
 
         try:
             repository = Repo(self.folder)
@@ -165,7 +165,7 @@ def _resolve(repository: Repo, name: str) -> str | None:
 
 def _verified(repository: Repo, name: str) -> str | None:
     """The hash that `name` stands for, or None where it stands for nothing. Raises GitError where Git cannot tell."""
-    from git.exc import GitCommandError  # noqa: PLC0415 - see the module's docstring
+    from git.exc import GitCommandError
 
     try:
         return str(repository.git.rev_parse("--verify", "--quiet", name))
@@ -183,7 +183,7 @@ def _references(repository: Repo) -> list[str]:
 
 def _entries(repository: Repo, commit: str, below: str) -> dict[str, tuple[str, str, int]] | None:
     """Mode, object and size of each file of a folder, by path below it; None where the commit has no such folder."""
-    from git.exc import GitCommandError  # noqa: PLC0415 - see the module's docstring
+    from git.exc import GitCommandError
 
     try:
         listed = bytes(repository.git.ls_tree("-r", "-l", "-z", f"{commit}:{below}", stdout_as_string=False))

@@ -132,9 +132,7 @@ def _unknown_kind(document: Document, kind: object, report: Report) -> None:
     if kind is None:
         report.say(document.value(("kind",)), "missing-key", found="kind")
     elif not isinstance(kind, str):
-        report.say(
-            document.value(("kind",)), "not-text", ("kind",), block="mapping" if isinstance(kind, dict) else "list"
-        )
+        report.say(document.value(("kind",)), "not-text", ("kind",), block="mapping" if isinstance(kind, dict) else "list")
     elif kind in LATER_KINDS:
         report.say(document.value(("kind",)), "kind-not-yet", data=report.choice(kind, KINDS))
     else:

@@ -30,9 +30,7 @@ MAX_DEPTH = 32  # levels of nesting; the language has 7
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NULLS = ("", "~", "null")
 # control characters, line ends that editors do not show as such, and marks that reorder or hide what stands in the line
-_HIDDEN = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffe\uffff]"
-)
+_HIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffe\uffff]")
 
 
 @dataclass(slots=True)

@@ -69,9 +69,7 @@ class Stacks:
         at = self._documents.versions[chain[-1]].document.value(("spec", "extends"))
         if parent in chain:
             circle = (*chain[chain.index(parent) :], parent)
-            self._report.say(
-                at, "extends-circle", circle=" -> ".join(circle if len(circle) < 8 else (*circle[:6], "..."))
-            )
+            self._report.say(at, "extends-circle", circle=" -> ".join(circle if len(circle) < 8 else (*circle[:6], "...")))
         elif ("Versions", parent) not in self._documents.broken and self._documents.complete:
             choice = self._report.choice(parent, self._documents.versions)
             self._report.say(at, "unknown-versions", data=choice)

@@ -22,9 +22,7 @@ scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_
 words = st.sampled_from(
     ["spec", "nodes", "packages", "files", "ssh", "null", "gpu[001-040]", "{", "[", "&a", "*a", "<<", "present"]
 )
-trees = st.recursive(
-    scalars, lambda t: st.lists(t, max_size=3) | st.dictionaries(words | st.text(max_size=6), t, max_size=3)
-)
+trees = st.recursive(scalars, lambda t: st.lists(t, max_size=3) | st.dictionaries(words | st.text(max_size=6), t, max_size=3))
 
 
 def judge(content: bytes) -> None:

@@ -84,9 +84,7 @@ def test_node_and_stack_agree_where_one_says_more(tmp_path: Path) -> None:
     assert packages(node, "rocky-9") == {"x": "present", "y": "2", "z": "3", "w": "1"}
 
 
-@pytest.mark.parametrize(
-    ("mine", "theirs"), [("absent", "1"), ("present", "absent"), ("1", "2"), ("absent", "present")]
-)
+@pytest.mark.parametrize(("mine", "theirs"), [("absent", "1"), ("present", "absent"), ("1", "2"), ("absent", "present")])
 def test_node_and_stack_contradict_each_other(tmp_path: Path, mine: str, theirs: str) -> None:
     folder = site(
         tmp_path,
@@ -143,8 +141,7 @@ def test_what_is_written_wins_over_what_is_derived(tmp_path: Path) -> None:
             "  nodes: {n1: }\n  profiles: {p: {versions: x, files: {/a: {source: files/mot}}}}\n",
             [
                 "c.yaml:6:28: no Versions is named 'x'; there is none",
-                "c.yaml:6:52: spec.profiles.p.files./a.source: the repository has no file 'files/mot'; "
-                "did you mean 'files/motd'?",
+                "c.yaml:6:52: spec.profiles.p.files./a.source: the repository has no file 'files/mot'; did you mean 'files/motd'?",
             ],
         ),
         (

@@ -53,8 +53,6 @@ def test_a_broken_stack_is_said_once(tmp_path: Path, stacks: str, problems: list
 
 
 def test_a_very_long_chain_of_extends(tmp_path: Path) -> None:
-    stacks = "s0: {os: {debian-12: {packages: {x: 1}}}}\n" + "\n".join(
-        f"s{n}: {{extends: s{n - 1}}}" for n in range(1, 3000)
-    )
+    stacks = "s0: {os: {debian-12: {packages: {x: 1}}}}\n" + "\n".join(f"s{n}: {{extends: s{n - 1}}}" for n in range(1, 3000))
     nodes = state(site(tmp_path, "  versions: s2999\n  nodes: {n1: }\n", stacks)).nodes
     assert packages(nodes["n1"], "debian-12") == {"x": "1"}

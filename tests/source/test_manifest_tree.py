@@ -79,9 +79,7 @@ def test_recorder_reads_once(tmp_path: Path) -> None:
     assert recorder.files() == ("a",)
 
 
-@pytest.mark.parametrize(
-    "names", [(), ("README.md",), ("secrets/a.yaml", "files/b.yaml", "locks/c.yml"), ("empty.yaml",)]
-)
+@pytest.mark.parametrize("names", [(), ("README.md",), ("secrets/a.yaml", "files/b.yaml", "locks/c.yml"), ("empty.yaml",)])
 def test_an_empty_repository_is_refused(tmp_path: Path, names: tuple[str, ...]) -> None:
     for name in names:
         (tmp_path / name).parent.mkdir(exist_ok=True)

@@ -1,0 +1,245 @@
+"""Waves of nodes, steps of a node: intent before, outcome after, and a second look that alone decides success."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from reconciler.apply.journal import Journal
+from reconciler.apply.lease import DEADLINE, Leases
+from reconciler.errors import Garbled, NodeRefused
+from reconciler.events import Emit, now
+from reconciler.model.desired import ResourceId
+from reconciler.model.observed import Failure
+from reconciler.model.outcome import FAILURE_ENDS, End, NodeOutcome
+from reconciler.model.plan import Action, Change, NodePlan, Plan, Step
+from reconciler.pool import Pool
+from reconciler.transport.base import Channel
+
+WAIT = 5.0  # seconds of one wait request: how late an interruption is noticed while a unit runs
+UNFINISHED = ("intended", "started")
+
+# (node, channel, resources) -> those of them that are not as declared now
+Verify = Callable[[str, Channel, tuple[ResourceId, ...]], tuple[Change, ...]]
+
+
+class StepFailed(Exception):
+    """A node stops here: `reason` is a code, `data` what people need."""
+
+    def __init__(self, reason: str, **data: Any) -> None:
+        super().__init__(reason)
+        self.reason, self.data = reason, data
+
+
+class Stop:
+    """Set once, by a person or by another controller's token: no further step begins. `end` is how untouched nodes end."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self.end = End.INTERRUPTED
+
+    def set(self, end: End) -> None:
+        if not self._event.is_set():
+            self.end = end
+            self._event.set()
+
+    def __bool__(self) -> bool:
+        return self._event.is_set()
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one node's worker did so far. `begun`: steps that the node has a record of."""
+
+    name: str
+    node: NodePlan
+    channel: Channel
+    token: int
+    begun: list[int] = field(default_factory=list)
+    done: list[Step] = field(default_factory=list)
+
+    def verified(self) -> list[Change]:
+        """Resources all of whose steps were carried out and looked at again."""
+        numbers = {step.number for step in self.done}
+        return [c for c in self.node.writes() if c.steps and set(c.steps) <= numbers]
+
+    def completed_by(self, step: Step) -> tuple[Change, ...]:
+        """Resources whose last step this is."""
+        return tuple(c for c in self.node.writes() if c.steps and max(c.steps) == step.number)
+
+
+@dataclass(frozen=True)
+class Executor:
+    """Carries out one plan."""
+
+    plan: Plan
+    pool: Pool
+    journal: Journal
+    leases: Leases
+    verify: Verify
+    emit: Emit
+    stop: Stop
+    without_lease: Mapping[str, Failure]
+
+    def run(self) -> dict[str, NodeOutcome]:
+        """All waves. After a canary that did not converge, the nodes that are left are skipped."""
+        outcomes: dict[str, NodeOutcome] = {}
+        canary = ""
+        for number, wave in enumerate(self.plan.waves, start=1):
+            if canary or self.stop:
+                outcomes |= {name: self._untouched(name, canary) for name in wave.nodes}
+                continue
+            self.emit(now("wave-started", wave=number, nodes=list(wave.nodes), canary=wave.canary))
+            ready = [name for name in wave.nodes if name not in self.without_lease]
+            ends = {**self.pool.each(ready, self._node), **{n: f for n, f in self.without_lease.items() if n in wave.nodes}}
+            for name, ended in ends.items():
+                outcomes[name] = self._broken(name, ended) if isinstance(ended, Failure) else ended
+            if wave.canary:
+                canary = next((n for n in wave.nodes if outcomes[n].end is not End.CONVERGED), "")
+        self._release_untouched()
+        return outcomes
+
+    def _release_untouched(self) -> None:
+        """Nodes that were skipped never had a worker to give their lease back; after another took over, nothing is said."""
+        held = [] if self.stop.end is End.SUPERSEDED else self.leases.held()
+        self.pool.each(held, lambda name: self.leases.give_back(name, self.pool.channel(name)))
+
+    def _untouched(self, name: str, canary: str) -> NodeOutcome:
+        if self.stop:
+            return self._finish(name, NodeOutcome(self.stop.end))
+        return self._finish(name, NodeOutcome(End.SKIPPED, reason="CanaryFailed", data={"canary": canary}))
+
+    def _broken(self, name: str, failure: Failure) -> NodeOutcome:
+        self.leases.abandon(name)
+        end = End.LOST if failure.kind == "unreachable" else FAILURE_ENDS[failure.kind]
+        return self._finish(name, NodeOutcome(end, reason=failure.reason, data=failure.data))
+
+    def _finish(self, name: str, outcome: NodeOutcome) -> NodeOutcome:
+        about = {"end": outcome.end.value, "reason": outcome.reason, "changed": outcome.changed}
+        self.journal.append("node-finished", node=name, plan=self.plan.id, **about, data=dict(outcome.data))
+        self.emit(now("node-finished", name, **about, data=dict(outcome.data)))
+        return outcome
+
+    def _node(self, name: str) -> NodeOutcome:
+        """One node's steps in order; it stops at its first failure."""
+        node = self.plan.nodes[name]
+        work = Work(name, node, self.pool.channel(name), self.leases.token(name))
+        outcome = NodeOutcome(End.CONVERGED)
+        for step in node.steps:
+            if self.stop:
+                outcome = NodeOutcome(self.stop.end)
+                break
+            try:
+                self._step(work, step)
+            except StepFailed as e:
+                outcome = NodeOutcome(self._end_of(e), reason=e.reason, data=e.data)
+                break
+        changed = len(work.verified())
+        self._settle(work, outcome)
+        return self._finish(name, NodeOutcome(outcome.end, changed, len(node.held()), outcome.reason, outcome.data))
+
+    def _end_of(self, failed: StepFailed) -> End:
+        if failed.reason == "StaleToken":
+            self.stop.set(End.SUPERSEDED)
+            return End.SUPERSEDED
+        return End.INTERRUPTED if failed.reason == "Interrupted" else End.FAILED
+
+    def _step(self, work: Work, step: Step) -> None:
+        """Intent, action, outcome, and the second look. Raises StepFailed; Unreachable and Garbled pass through."""
+        resources = [str(r) for r in step.resources]
+        about = {"node": work.name, "plan": self.plan.id, "token": work.token, "step": step.number, "title": step.title}
+        self.journal.append("intent", **about, resources=resources)
+        self.emit(now("step-started", work.name, step=step.number, title=step.title, resources=resources))
+        began = time.monotonic()
+        record = self._carry_out(work, step)
+        seconds = round(time.monotonic() - began, 3)
+        self.journal.append("outcome", **about, state=record["state"], seconds=seconds)
+        completed = tuple(c.id for c in work.completed_by(step)) if record["state"] == "done" else ()
+        differing = self.verify(work.name, work.channel, completed) if completed else ()
+        self.journal.append("verified", **about, differing=[str(c.id) for c in differing])
+        ok = record["state"] == "done" and not differing
+        self.emit(now("step-finished", work.name, step=step.number, title=step.title, ok=ok, seconds=seconds, resources=resources))
+        if not ok:
+            raise self._failed(step, record, differing)
+        work.done.append(step)
+
+    def _carry_out(self, work: Work, step: Step) -> Mapping[str, Any]:
+        """Begin the step and follow it to its end, its deadline, or the wish to stop (its state is `started` then)."""
+        try:
+            record = self._begin(work, step)
+            work.begun.append(step.number)
+            until = time.monotonic() + step.deadline
+            while record["state"] in UNFINISHED and time.monotonic() < until and not self.stop:
+                record = work.channel.request("wait", WAIT + DEADLINE, token=work.token, step=step.number, seconds=WAIT)
+        except NodeRefused as e:
+            return {"state": "refused", "error": e.reason, "data": dict(e.data)}
+        if not isinstance(record.get("state"), str):
+            raise Garbled("WrongShape", detail="step record")
+        return record
+
+    def _begin(self, work: Work, step: Step) -> Mapping[str, Any]:
+        about = {"plan": self.plan.id, "commit": self.plan.revision.commit}
+        request = {
+            "token": work.token,
+            "step": step.number,
+            "plan": self.plan.id,
+            "title": step.title,
+            "resources": [str(r) for r in step.resources],
+            "action": step.action,
+            "inventory": {
+                str(c.id): {"spec": c.spec_digest, "created": c.action is Action.CREATE, **about} for c in work.completed_by(step)
+            },
+        }
+        try:
+            return work.channel.request("begin", 2 * DEADLINE, **request)
+        except NodeRefused as e:
+            if e.reason != "LeaseExpired":
+                raise
+        # this controller slept; the lease is still its own if nobody was given one since
+        work.channel.request("renew", DEADLINE, token=work.token)
+        return work.channel.request("begin", 2 * DEADLINE, **request)
+
+    def _settle(self, work: Work, outcome: NodeOutcome) -> None:
+        """Tell the node that its outcomes are known, and give the lease back. A step that still runs stays for the next apply."""
+        if verified := work.verified():
+            specs = {str(c.id): c.spec_digest for c in verified}
+            self.journal.append("converged", node=work.name, plan=self.plan.id, resources=specs)
+        if outcome.reason == "StaleToken":
+            self.leases.abandon(work.name)
+            return
+        if outcome.reason not in ("Interrupted", "StillRunning"):
+            steps = [[work.token, number] for number in work.begun]
+            work.channel.request("settle", 2 * DEADLINE, token=work.token, steps=steps)
+        self.leases.give_back(work.name, work.channel)
+
+    def _failed(self, step: Step, record: Mapping[str, Any], differing: tuple[Change, ...]) -> StepFailed:
+        """Why a step did not do what it should: the node's refusal, the command's own words, or what still differs."""
+        if record["state"] in UNFINISHED:
+            return StepFailed("Interrupted" if self.stop else "StillRunning", step=step.title, deadline=step.deadline)
+        if record["state"] == "refused":
+            return StepFailed(record["error"], step=step.title, **record["data"])
+        return StepFailed(
+            "StillDiffers" if record["state"] == "done" else "StepFailed",
+            step=step.title,
+            state=record["state"],
+            error=record.get("error", ""),
+            detail=record.get("detail", ""),
+            still=[{"resource": str(c.id), "fields": [[f.path, f.before, f.after] for f in c.fields]} for c in differing],
+            **_command(record),
+        )
+
+
+def _command(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The last command that ran in a step, and the end of what it said."""
+    results, commands = record.get("results", []), record.get("commands", [])
+    if not results or len(commands) < len(results):
+        return {}
+    last = results[-1]
+    return {
+        "argv": commands[len(results) - 1]["argv"],
+        "status": last.get("status"),
+        "output": (last.get("err") or last.get("out") or "")[-2000:],
+    }

@@ -1,0 +1,131 @@
+"""Installed packages as rpm and dpkg list them, and what keeps them at a version."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from reconciler.facts import raw
+from reconciler.model.desired import PackageManager
+from reconciler.model.fact import Absent, Fact, Facts, Probe, Read, Run, Unknown, Value
+
+# EPOCHNUM is 0 where there is no epoch; gpg-pubkey entries are keys, not packages
+RPM = Probe("packages-rpm", (Run(("rpm", "-qa", "--qf", r"%{NAME}\t%{EPOCHNUM}\t%{VERSION}\t%{RELEASE}\t%{ARCH}\n")),))
+DEB = Probe("packages-deb", (Run(("dpkg-query", "-W", "-f", r"${db:Status-Abbrev}\t${Package}\t${Version}\t${Architecture}\n")),))
+LOCK_FILE = "/etc/dnf/plugins/versionlock.list"
+LOCK = Probe("versionlock", (Read(LOCK_FILE), Read("/etc/dnf/plugins/versionlock.conf", limit=64 << 10)))
+
+_DEB_VERSION = re.compile(r"^(?:(\d+):)?(.+?)(?:-([^-]+))?$")
+_LOCK_LINE = re.compile(
+    r"^(?P<name>.+)-(?P<epoch>\d+):(?P<version>[^-]+)-(?P<release>[^-]+?)(?:\.(?:\*|noarch|x86_64|aarch64|i686))?$"
+)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Version:
+    """Epoch, version, release: rpm's words. A Debian revision is the release; a native Debian package has none."""
+
+    epoch: str
+    version: str
+    release: str
+
+    def __str__(self) -> str:
+        return (f"{self.epoch}:" if self.epoch != "0" else "") + self.version + (f"-{self.release}" if self.release else "")
+
+    def meets(self, wanted: str) -> bool:
+        """Whether `wanted`, as a manifest says it, is this version: with or without epoch and release, never a prefix."""
+        plain = self.version + (f"-{self.release}" if self.release else "")
+        return wanted in (self.version, plain, f"{self.epoch}:{self.version}", f"{self.epoch}:{plain}")
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """One installed package. `held`: dpkg's hold. `whole` is False for a package that dpkg left half installed."""
+
+    name: str
+    version: Version
+    arch: str
+    held: bool = False
+    whole: bool = True
+
+
+def parse_rpm(text: Fact[str]) -> Fact[dict[str, tuple[Installed, ...]]]:
+    """rpm -qa: several entries of one name are kept (kernels, multilib). An empty answer is Unknown: rpm itself is a package."""
+    if not isinstance(text, Value):
+        return text
+    found: dict[str, tuple[Installed, ...]] = {}
+    for line in text.value.splitlines():
+        fields = line.split("\t")
+        if len(fields) != 5 or not fields[0] or not fields[2]:
+            return Unknown("UnreadableLine", raw.clean(line, 120))
+        name, epoch, version, release, arch = fields
+        if name != "gpg-pubkey":
+            found[name] = (*found.get(name, ()), Installed(name, Version(epoch, version, release), arch))
+    return Value(found) if found else Unknown("EmptyDatabase")
+
+
+def parse_deb_version(text: str) -> Version:
+    found = _DEB_VERSION.match(text)
+    epoch, version, release = found.groups() if found else (None, text, None)
+    return Version(epoch or "0", version, release or "")
+
+
+def parse_deb(text: Fact[str]) -> Fact[dict[str, tuple[Installed, ...]]]:
+    """dpkg-query -W: removed packages whose configuration stays (`rc`) are not installed."""
+    if not isinstance(text, Value):
+        return text
+    found: dict[str, tuple[Installed, ...]] = {}
+    for line in text.value.splitlines():
+        fields = line.split("\t")
+        if len(fields) != 4 or len(fields[0].strip()) < 2:
+            return Unknown("UnreadableLine", raw.clean(line, 120))
+        state, name, version, arch = fields
+        if state[1] in "nc" or not version:
+            continue
+        whole = state[1] == "i" and state[2:].strip() == ""
+        package = Installed(name, parse_deb_version(version), arch, held=state[0] == "h", whole=whole)
+        found[name] = (*found.get(name, ()), package)
+    return Value(found) if found else Unknown("EmptyDatabase")
+
+
+def installed(facts: Facts, manager: PackageManager) -> Fact[dict[str, tuple[Installed, ...]]]:
+    """Everything that is installed, by name."""
+    if manager == "dnf":
+        return parse_rpm(raw.command_text(raw.part(facts, RPM.key)))
+    return parse_deb(raw.command_text(raw.part(facts, DEB.key)))
+
+
+def parse_locks(text: Fact[str]) -> Fact[dict[str, tuple[Version, ...]]]:
+    """versionlock.list: NAME-EPOCH:VERSION-RELEASE.ARCH a line, `!` excludes, `#` comments; what else stands there is not ours."""
+    if isinstance(text, Absent):
+        return Value({})
+    if not isinstance(text, Value):
+        return text
+    locks: dict[str, tuple[Version, ...]] = {}
+    for line in text.value.splitlines():
+        if found := _LOCK_LINE.match(line.strip()):
+            version = Version(found["epoch"], found["version"], found["release"])
+            locks[found["name"]] = (*locks.get(found["name"], ()), version)
+    return Value(locks)
+
+
+def locks(facts: Facts) -> Fact[dict[str, tuple[Version, ...]]]:
+    """dnf's version locks by name; Unknown(NoVersionlockPlugin) where nothing would honour them."""
+    plugin = raw.file_text(raw.part(facts, LOCK.key, 1))
+    if isinstance(plugin, Absent):
+        return Unknown("NoVersionlockPlugin")
+    if isinstance(plugin, Unknown):
+        return plugin
+    return parse_locks(raw.file_text(raw.part(facts, LOCK.key, 0)))
+
+
+def lock_lines(facts: Facts) -> tuple[str, ...]:
+    """The lines of the lock file as they are; none where there is no such file."""
+    text = raw.file_text(raw.part(facts, LOCK.key, 0))
+    return tuple(text.value.splitlines()) if isinstance(text, Value) else ()
+
+
+def lock_name(line: str) -> str | None:
+    """The package that a line of the lock file keeps; None for comments, exclusions and what we cannot read."""
+    found = _LOCK_LINE.match(line.strip())
+    return found["name"] if found else None

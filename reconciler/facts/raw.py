@@ -1,0 +1,52 @@
+"""What all parsers share: from a raw answer to text, with every way of failing told apart."""
+
+from __future__ import annotations
+
+import re
+
+from reconciler.model.fact import Absent, Fact, Facts, Raw, Unknown, Value
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_WHY = {
+    "denied": "PermissionDenied",
+    "deadline": "DeadlinePassed",
+    "too-large": "OutputTooLarge",
+    "not-regular": "NotARegularFile",
+    "not-recorded": "NotRecorded",
+}
+
+
+def clean(text: str, limit: int = 300) -> str:
+    """`text` on one line without control characters, at most `limit` characters: fit for an error's detail."""
+    flat = _CONTROL.sub("?", " ".join(text.split()))
+    return flat if len(flat) <= limit else flat[: limit - 3] + "..."
+
+
+def part(facts: Facts, key: str, index: int = 0) -> Raw | None:
+    """One raw answer of a probe, None where it was not asked or not answered."""
+    raws = facts.raws(key)
+    return raws[index] if raws and index < len(raws) else None
+
+
+def command_text(raw: Raw | None) -> Fact[str]:
+    """Standard output of a command that ended with 0; Absent(NotInstalled) where there is no such command."""
+    if raw is None:
+        return Unknown("NotAsked")
+    if raw.error == "missing":
+        return Absent("NotInstalled")
+    if raw.error:
+        return Unknown(_WHY.get(raw.error, "NotReadable"), clean(raw.err.decode("utf-8", "replace")))
+    if raw.status != 0:
+        return Unknown("CommandFailed", clean(raw.err.decode("utf-8", "replace") or raw.out.decode("utf-8", "replace")))
+    return Value(raw.out.decode("utf-8", "replace"))
+
+
+def file_text(raw: Raw | None) -> Fact[str]:
+    """Content of a file; Absent(NoSuchFile) where it is not there."""
+    if raw is None:
+        return Unknown("NotAsked")
+    if raw.error == "missing":
+        return Absent("NoSuchFile")
+    if raw.error:
+        return Unknown(_WHY.get(raw.error, "NotReadable"), clean(raw.err.decode("utf-8", "replace")))
+    return Value(raw.out.decode("utf-8", "replace"))

@@ -1,0 +1,130 @@
+"""Look at one path, and replace one file atomically."""
+
+import base64
+import errno
+import grp
+import hashlib
+import os
+import pwd
+import stat
+import subprocess
+from typing import Any, Dict, Optional
+
+from reconciler.node import state
+
+HASH_LIMIT = 64 << 20  # a managed file is at most 1 MiB: what is larger differs without being read
+
+
+def _user(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def _group(gid: int) -> str:
+    try:
+        return grp.getgrgid(gid).gr_name
+    except KeyError:
+        return str(gid)
+
+
+def uid_of(owner: str) -> Optional[int]:
+    try:
+        return pwd.getpwnam(owner).pw_uid
+    except KeyError:
+        return None
+
+
+def gid_of(group: str) -> Optional[int]:
+    try:
+        return grp.getgrnam(group).gr_gid
+    except KeyError:
+        return None
+
+
+def _type(mode: int) -> str:
+    for test, word in ((stat.S_ISREG, "file"), (stat.S_ISDIR, "directory"), (stat.S_ISLNK, "link")):
+        if test(mode):
+            return word
+    return "special"
+
+
+def _sha256(path: str) -> str:
+    digest = hashlib.sha256()
+    with open(path, "rb") as f:
+        for block in iter(lambda: f.read(1 << 20), b""):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def look(path: str, owner: str, group: str) -> Dict[str, Any]:
+    """Type, mode, owner, group, size, sha256 of `path` (links not followed), and whether `owner` and `group` exist here."""
+    found: Dict[str, Any] = {"owner_exists": uid_of(owner) is not None, "group_exists": gid_of(group) is not None}
+    parent = os.path.dirname(path)
+    while not os.path.lexists(parent):
+        parent = os.path.dirname(parent)
+    found["parent"] = "directory" if os.path.isdir(parent) else "not-a-directory"
+    try:
+        info = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return dict(found, type="none")
+    found.update(
+        type=_type(info.st_mode),
+        mode=stat.S_IMODE(info.st_mode),
+        owner=_user(info.st_uid),
+        group=_group(info.st_gid),
+        size=info.st_size,
+    )
+    if found["type"] == "link":
+        found["target"] = os.readlink(path)
+    if found["type"] == "file":
+        found["sha256"] = _sha256(path) if info.st_size <= HASH_LIMIT else ""
+    return found
+
+
+def write(path: str, content: str, mode: int, owner: str, group: str) -> Dict[str, Any]:
+    """Replace `path` by a regular file with `content` (base64). Missing parent directories are made, root's, 0755.
+
+    Refused with NoSuchUser, NoSuchGroup, IsDirectory, or Failed (errno in `detail`): the old file is then untouched.
+    """
+    uid, gid = uid_of(owner), gid_of(group)
+    if uid is None:
+        raise state.Refused("NoSuchUser", owner=owner)
+    if gid is None:
+        raise state.Refused("NoSuchGroup", group=group)
+    if os.path.isdir(path) and not os.path.islink(path):
+        raise state.Refused("IsDirectory", path=path)
+    try:
+        _replace(path, base64.b64decode(content), mode, uid, gid)
+    except OSError as e:
+        raise state.Refused("Failed", path=path, errno=errno.errorcode.get(e.errno or 0, ""), detail=e.strerror or "")
+    _restore_label(path)
+    return {}
+
+
+def _replace(path: str, data: bytes, mode: int, uid: int, gid: int) -> None:
+    directory = os.path.dirname(path)
+    os.makedirs(directory, 0o755, exist_ok=True)
+    temporary = os.path.join(directory, ".%s.reconcile" % os.path.basename(path))
+    if os.path.lexists(temporary):  # left by a write that was cut off
+        os.unlink(temporary)
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(fd, "wb") as f:
+            os.fchown(fd, uid, gid)
+            os.fchmod(fd, mode)
+            f.write(data)
+            f.flush()
+            os.fsync(fd)
+        os.rename(temporary, path)
+    except OSError:
+        os.unlink(temporary)
+        raise
+    state.fsync_directory(directory)
+
+
+def _restore_label(path: str) -> None:
+    """A new file in a temporary name carries the directory's SELinux type: give it the one that policy wants."""
+    if os.path.exists("/sys/fs/selinux/enforce"):
+        subprocess.run(("restorecon", "--", path), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=30)

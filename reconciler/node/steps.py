@@ -1,0 +1,196 @@
+"""Steps: intent on disk before, outcome on disk after, and a unit in between that survives whoever asked for it."""
+
+import errno
+import os
+import select
+import time
+import zlib
+from typing import Any, Dict, List, Optional, Tuple
+
+from reconciler.node import files, lease, state, units
+
+KEPT = 200  # settled records that stay for `state rebuild` and for people
+UNFINISHED = ("intended", "started")
+
+
+def _file(token: int, number: int) -> str:
+    return state.path("steps", "%d-%d.json" % (token, number))
+
+
+def record(token: int, number: int) -> Dict[str, Any]:
+    """The step's record. Raises Refused NoSuchStep."""
+    found = state.read_record(_file(token, number))
+    if found is None:
+        raise state.Refused("NoSuchStep", token=token, step=number)
+    return found
+
+
+def update(token: int, number: int, **fields: Any) -> Dict[str, Any]:
+    changed = dict(record(token, number), **fields)
+    state.write_record(_file(token, number), changed)
+    return changed
+
+
+def begin(request: Dict[str, Any], program: bytes) -> Dict[str, Any]:
+    """Carry out one step under the lease `token`; a `file` action at once, `commands` in a unit of their own.
+
+    `inventory` is what the node will remember of the step's resources once it is done and settled. The answer is the step's
+    record: `done` or `failed` for a file, `started` for commands, which `wait` then follows.
+    """
+    token, number, action = request["token"], request["step"], request["action"]
+    with state.locked():
+        lease.check(token)
+        if state.read_record(_file(token, number)) is not None:
+            raise state.Refused("StepExists", token=token, step=number)
+        intent = {name: request[name] for name in ("token", "step", "plan", "title", "resources", "inventory")}
+        intent.update(boot_id=state.boot_id(), state="intended", wall=time.time(), results=[], settled=False)
+        intent["commands"] = action.get("commands", [])
+        state.write_record(_file(token, number), intent)
+        if "file" in action:
+            return _write_file(token, number, action["file"])
+        os.makedirs(state.RUN, 0o700, exist_ok=True)
+        if not os.path.exists(units.pipe(token, number)):
+            os.mkfifo(units.pipe(token, number), 0o600)
+        stored = _store(program)
+    # outside the lock: the runner takes it itself before its first command
+    try:
+        units.start(token, number, stored, action.get("kill_after", 0))
+    except state.Refused as refusal:
+        return update(token, number, state="failed", error=refusal.code, detail=refusal.data.get("detail", ""))
+    return record(token, number)
+
+
+def _write_file(token: int, number: int, action: Dict[str, Any]) -> Dict[str, Any]:
+    try:
+        files.write(action["path"], action["content"], action["mode"], action["owner"], action["group"])
+    except state.Refused as refusal:
+        return update(token, number, state="failed", error=refusal.code, detail=str(refusal.data))
+    return update(token, number, state="done")
+
+
+def _store(program: bytes) -> str:
+    """This program as a file, for the unit: named by its content, so that an older step keeps the one that it started with."""
+    text = zlib.decompress(program)
+    target = state.path("program", "%08x.py" % zlib.crc32(text))
+    if not os.path.exists(target):
+        state.write_atomically(target, text)
+    return target
+
+
+def look(token: int, number: int) -> Dict[str, Any]:
+    """The record with what is true now: `started` becomes `interrupted` when neither its boot nor its unit is there any more."""
+    found = record(token, number)
+    if found["state"] in UNFINISHED and (found["boot_id"] != state.boot_id() or not units.is_active(token, number)):
+        found = record(token, number)  # it may have ended between the two looks
+        if found["state"] in UNFINISHED:
+            found = dict(found, state="interrupted")
+    return found
+
+
+def pending() -> List[Dict[str, Any]]:
+    """Every step that no controller has settled yet, oldest first."""
+    found = []
+    for token, number in _numbers():
+        seen = look(token, number)
+        if not seen.get("settled"):
+            found.append(seen)
+    return found
+
+
+def every() -> List[Dict[str, Any]]:
+    return [look(token, number) for token, number in _numbers()]
+
+
+def _numbers() -> List[List[int]]:
+    try:
+        names = os.listdir(state.path("steps"))
+    except FileNotFoundError:
+        return []
+    return sorted([int(part) for part in name[: -len(".json")].split("-")] for name in names if name.endswith(".json"))
+
+
+def settle(token: int, steps: List[List[int]]) -> Dict[str, Any]:
+    """The controller knows these outcomes: mark them, let their units go, and take what was done into the inventory."""
+    with state.locked():
+        lease.check(token)
+        for step_token, number in steps:
+            seen = look(step_token, number)
+            if seen["state"] in UNFINISHED:
+                raise state.Refused("StepActive", steps=[{"token": step_token, "step": number}])
+            if seen["state"] == "done" and seen["inventory"]:
+                merge_inventory(seen["inventory"])
+            if seen["commands"]:
+                units.forget(step_token, number)
+            if os.path.exists(units.pipe(step_token, number)):
+                os.unlink(units.pipe(step_token, number))
+            update(step_token, number, state=seen["state"], settled=True)
+        _trim()
+        return {}
+
+
+def _trim() -> None:
+    settled = [pair for pair in _numbers() if record(*pair).get("settled")]
+    for token, number in settled[:-KEPT]:
+        os.unlink(_file(token, number))
+
+
+def inventory() -> Dict[str, Any]:
+    """What this tool created or changed on this node: resource -> {spec, created, plan, commit}."""
+    found = state.read_record(state.path("inventory.json"))
+    return found["resources"] if found else {}
+
+
+def merge_inventory(news: Dict[str, Any]) -> None:
+    known = inventory()
+    for name, entry in news.items():
+        created = known.get(name, {}).get("created") or entry.get("created")
+        known[name] = dict(entry, created=bool(created))
+    state.write_record(state.path("inventory.json"), {"resources": known})
+
+
+class Waiter:
+    """A wait for one step, as something that `select` can watch: the FIFO ends when the runner does."""
+
+    def __init__(self, request: int, token: int, number: int, seconds: float) -> None:
+        self.request, self.token, self.number = request, token, number
+        self.until = time.monotonic() + seconds
+        self.fd = -1
+        self.open()
+
+    def open(self) -> None:
+        self.close()
+        try:
+            self.fd = os.open(units.pipe(self.token, self.number), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as e:
+            if e.errno != errno.ENOENT:
+                raise
+
+    def close(self) -> None:
+        if self.fd >= 0:
+            os.close(self.fd)
+        self.fd = -1
+
+    def ready(self) -> Optional[Dict[str, Any]]:
+        """The step's record when it is over or the time is up; None: go on waiting."""
+        seen = look(self.token, self.number)
+        if seen["state"] not in UNFINISHED or time.monotonic() >= self.until:
+            self.close()
+            return seen
+        return None
+
+
+def wait_any(waiters: List[Waiter], stdin: int) -> Tuple[List[Waiter], bool]:
+    """Block until a request can be read (second answer) or some of `waiters` may be over (first answer)."""
+    now = time.monotonic()
+    timeouts = [max(0.0, w.until - now) for w in waiters]
+    # a runner that is still starting has not opened its pipe, which select cannot be told: look again soon
+    timeouts += [0.05 for w in waiters if w.fd < 0]
+    fds = [w.fd for w in waiters if w.fd >= 0]
+    readable, _, _ = select.select(fds + [stdin], [], [], min(timeouts) if timeouts else None)
+    over = []
+    for waiter in waiters:
+        if waiter.fd in readable:
+            waiter.close()
+        if waiter.fd < 0 or time.monotonic() >= waiter.until:
+            over.append(waiter)
+    return over, stdin in readable

@@ -1,0 +1,76 @@
+"""Which declared resources are meant for a node, and what has to be asked to judge them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from reconciler.facts import os_release
+from reconciler.kinds import KINDS
+from reconciler.kinds.base import Context, Verdict
+from reconciler.model.desired import DesiredNode, FileSpec, Resource
+from reconciler.model.fact import Facts, Probe, Value
+from reconciler.model.plan import Action, HoldReason, Selection
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The resources of one node that are judged, or `hold`: why none of them can be."""
+
+    resources: tuple[Resource, ...]
+    context: Context
+    hold: HoldReason | None = None
+
+
+def wants(resource: Resource, selection: Selection) -> bool:
+    """Whether `--target` asks for it: by Kind or by Kind/name."""
+    return not selection.targets or resource.id.kind in selection.targets or str(resource.id) in selection.targets
+
+
+def first_probes(node: DesiredNode, selection: Selection) -> tuple[Probe, ...]:
+    """What to ask a node first. Each probe once."""
+    return unique([os_release.PROBE, *probes_of(node, (r for r in node.resources if wants(r, selection)))])
+
+
+def probes_of(node: DesiredNode, resources: Iterable[Resource]) -> list[Probe]:
+    return [probe for r in resources for probe in KINDS[r.id.kind].probes(r.spec, node.manager)]
+
+
+def unique(probes: Iterable[Probe]) -> tuple[Probe, ...]:
+    return tuple({probe.key: probe for probe in probes}.values())
+
+
+def scope(node: DesiredNode, facts: Facts, selection: Selection) -> Scope:
+    """What applies to this node, now that it said its distribution."""
+    found = os_release.distribution(facts)
+    brought = os_release.manager(found)
+    manager = node.manager or (brought.value if isinstance(brought, Value) else None)
+    name = found.value if isinstance(found, Value) else None
+    hold = None
+    mine = [r for r in node.resources if wants(r, selection)]
+    if name is None and (node.distributions or any(r.distribution for r in mine)):
+        hold = HoldReason("DistributionUnknown")
+    elif node.distributions and name not in node.distributions:
+        hold = HoldReason("OtherDistribution", {"found": name, "declared": list(node.distributions), "stack": node.stack})
+    if hold is None:
+        mine = [r for r in mine if r.distribution in (None, name) and r.manager in (None, manager)]
+    return Scope(tuple(mine), Context(facts, manager, _pending(mine, facts)), hold)
+
+
+def _pending(mine: list[Resource], facts: Facts) -> tuple[tuple[str, str], ...]:
+    """Repository definitions that the node does not have as declared: the others it reads by itself, and twice is a clash."""
+    found = []
+    for resource in mine:
+        spec = resource.spec
+        if not isinstance(spec, FileSpec) or not spec.repository:
+            continue
+        if KINDS["File"].compare(spec, Context(facts)).action is not Action.NONE:
+            found.append((PurePosixPath(spec.path).name, spec.content.decode()))
+    return tuple(found)
+
+
+def judge(found: Scope) -> list[tuple[Resource, Verdict]]:
+    """Every resource in scope with its kind's verdict, in the order of their ranks."""
+    pairs = [(r, KINDS[r.id.kind].compare(r.spec, found.context)) for r in found.resources]
+    return sorted(pairs, key=lambda pair: (KINDS[pair[0].id.kind].rank(pair[0].spec), pair[0].id))

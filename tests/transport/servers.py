@@ -1,0 +1,199 @@
+"""Real sshd processes on loopback, and small servers that misbehave."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from reconciler.model.desired import DesiredNode, SshAccess
+
+SSHD = "/usr/sbin/sshd"
+TYPES = ("ed25519", "rsa", "ecdsa")
+
+
+def install(binary: str, package: str) -> None:
+    """Make sure that `binary` is here."""
+    if shutil.which(binary) is None:
+        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        subprocess.run(("apt-get", "-q", "update"), check=True, env=environment, stdout=subprocess.DEVNULL)
+        argv = ("apt-get", "-q", "-y", "--no-install-recommends", "install", package)
+        subprocess.run(argv, check=True, env=environment, stdout=subprocess.DEVNULL)
+
+
+def keygen(path: Path, kind: str = "ed25519", passphrase: str = "") -> Path:
+    subprocess.run(("ssh-keygen", "-q", "-t", kind, "-N", passphrase, "-C", "test", "-f", str(path)), check=True)
+    return path
+
+
+def fingerprint(public: Path) -> str:
+    """As OpenSSH's own tool prints it."""
+    done = subprocess.run(("ssh-keygen", "-l", "-f", str(public)), check=True, capture_output=True, text=True)
+    return done.stdout.split()[1]
+
+
+def free_port() -> int:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return int(s.getsockname()[1])
+
+
+def children(pid: int) -> list[int]:
+    """All processes below `pid`, from /proc."""
+    parents: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                stat = (entry / "stat").read_text()
+            except (FileNotFoundError, ProcessLookupError):  # ended since it was listed
+                continue
+            parents.setdefault(int(stat.rpartition(")")[2].split()[1]), []).append(int(entry.name))
+    found, todo = [], [pid]
+    while todo:
+        below = parents.get(todo.pop(), [])
+        found += below
+        todo += below
+    return found
+
+
+@dataclass
+class Sshd:
+    """One running server. `keys` are its host keys by type."""
+
+    port: int
+    directory: Path
+    client_key: Path
+    keys: dict[str, Path]
+    process: subprocess.Popen[bytes] = field(repr=False)
+    log: list[str] = field(default_factory=list, repr=False)
+
+    def line(self, kind: str = "ed25519") -> str:
+        return f"[127.0.0.1]:{self.port} " + " ".join(self.keys[kind].with_suffix(".pub").read_text().split()[:2])
+
+    def access(self, **changes: object) -> SshAccess:
+        base: dict[str, object] = {
+            "host": "127.0.0.1",
+            "port": self.port,
+            "identity": str(self.client_key),
+            "known_hosts": (self.line(),),
+        }
+        return SshAccess(**{**base, **changes})  # type: ignore[arg-type]
+
+    def node(self, **changes: object) -> DesiredNode:
+        return DesiredNode("node", self.access(**changes), ())
+
+    def logged(self, text: str) -> int:
+        return sum(text in line for line in self.log)
+
+    def sessions(self) -> list[int]:
+        """The server's own processes for connections, without what they started."""
+        return [pid for pid in children(self.process.pid) if Path(f"/proc/{pid}/comm").read_text().startswith("sshd")]
+
+
+@contextmanager
+def stopped(pids: list[int]) -> Iterator[None]:
+    """The processes stand still, their sockets stay open: what a hung machine looks like from outside."""
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+
+@contextmanager
+def sshd(directory: Path, client_key: Path, kinds: tuple[str, ...] = ("ed25519",), **options: str) -> Iterator[Sshd]:
+    """A server with host keys and a configuration of its own, ended by its pid."""
+    port = free_port()
+    here = directory / str(port)
+    here.mkdir(mode=0o755)
+    keys = {kind: keygen(here / f"host_{kind}", kind) for kind in kinds}
+    settings = {
+        "ListenAddress": "127.0.0.1",
+        "Port": str(port),
+        "PidFile": "none",
+        "AuthorizedKeysFile": str(client_key.with_suffix(".pub")),
+        "StrictModes": "no",
+        "PasswordAuthentication": "no",
+        "KbdInteractiveAuthentication": "no",
+        "UsePAM": "no",
+        "PermitRootLogin": "prohibit-password",
+        "LogLevel": "VERBOSE",
+        **options,
+    }
+    lines = [f"{name} {value}" for name, value in settings.items()] + [f"HostKey {path}" for path in keys.values()]
+    (here / "config").write_text("\n".join(lines) + "\n")
+    argv = (SSHD, "-D", "-e", "-f", str(here / "config"))
+    process = subprocess.Popen(argv, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, cwd="/")
+    server = Sshd(port, here, client_key, keys, process)
+    listening = threading.Event()
+    reader = threading.Thread(target=_follow, args=(server, listening))
+    reader.start()
+    try:
+        assert listening.wait(20), server.log
+        assert process.poll() is None, server.log
+        yield server
+    finally:
+        for pid in [process.pid, *server.sessions()]:
+            os.kill(pid, signal.SIGKILL)
+        process.wait()
+        reader.join(20)
+
+
+def _follow(server: Sshd, listening: threading.Event) -> None:
+    assert server.process.stderr
+    with server.process.stderr as stderr:
+        for line in stderr:
+            server.log.append(line.decode(errors="replace").rstrip())
+            if "Server listening" in server.log[-1]:
+                listening.set()
+    listening.set()
+
+
+@contextmanager
+def fake(serve: Callable[[socket.socket], None]) -> Iterator[int]:
+    """A TCP server on a free port that hands each connection to `serve` in a thread of its own."""
+    threads: list[threading.Thread] = []
+    open_ones: list[socket.socket] = []
+
+    def handle(connection: socket.socket) -> None:
+        try:
+            serve(connection)
+        except OSError:
+            return  # the client hung up: that is what most of these tests want
+        finally:
+            connection.close()
+
+    def accept(listener: socket.socket) -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            open_ones.append(connection)
+            threads.append(threading.Thread(target=handle, args=(connection,)))
+            threads[-1].start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        acceptor = threading.Thread(target=accept, args=(listener,))
+        acceptor.start()
+        try:
+            yield int(listener.getsockname()[1])
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            acceptor.join()
+            for connection in open_ones:
+                try:
+                    connection.shutdown(socket.SHUT_RDWR)
+                except OSError:
+                    continue  # already closed by its handler
+            for thread in threads:
+                thread.join(20)
