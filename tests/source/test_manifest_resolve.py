@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from manifest_site import files, packages, said, site, state
 
 from reconciler.model.desired import FileSpec
 from reconciler.model.versions import DISTRIBUTIONS
@@ -13,6 +12,7 @@ from reconciler.render.problems import CODES, problem_text
 from reconciler.source import load_desired, validate_path
 from reconciler.source.merge import _DEEPEST, Layer, Leaves, Nulls, Said, _add, overlay
 from reconciler.source.parse import Document, parse
+from tests.source.manifest_site import files, packages, said, site, state
 
 
 def test_the_nearest_wins(tmp_path: Path) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from manifest_site import packages, said, site, state
 
 from reconciler.source import validate_path
+from tests.source.manifest_site import packages, said, site, state
 
 
 def test_extends_says_only_what_differs(tmp_path: Path) -> None:
