@@ -19,8 +19,8 @@ AT_ONCE = 32  # nodes worked on side by side; a node's worker mostly waits
 
 def failure(error: ReconcileError) -> Failure:
     """The error of one node as a value."""
-    kind = "unreachable" if isinstance(error, Unreachable) else "garbled"
-    return Failure(kind, error.reason, dict(error.data))
+    kinds = {Unreachable: "unreachable", Garbled: "garbled", NodeRefused: "refused"}
+    return Failure(next(kind for of, kind in kinds.items() if isinstance(error, of)), error.reason, dict(error.data))
 
 
 class Pool:
@@ -31,14 +31,25 @@ class Pool:
         self._nodes = nodes
         self._deadline = deadline
         self._channels: dict[str, Channel] = {}
+        self._failed: dict[str, ReconcileError] = {}
         self._guard = threading.Lock()
 
     def channel(self, name: str) -> Channel:
-        """The node's channel, opened at its first use. Raises Unreachable or Garbled."""
+        """The node's channel, opened at its first use. Raises Unreachable or Garbled.
+
+        A node that could not be reached is not tried again: its deadline is waited for once a command, not once a question.
+        """
         with self._guard:
             if name in self._channels:
                 return self._channels[name]
-        channel = self._transport.open(self._nodes[name], self._deadline)
+            if name in self._failed:
+                raise self._failed[name]
+        try:
+            channel = self._transport.open(self._nodes[name], self._deadline)
+        except ReconcileError as e:
+            with self._guard:
+                self._failed[name] = e
+            raise
         with self._guard:
             self._channels[name] = channel
         return channel
@@ -74,8 +85,12 @@ class Pool:
 
         if not wanted:
             return {}
-        with ThreadPoolExecutor(min(AT_ONCE, len(wanted)), thread_name_prefix="node") as executor:
+        executor = ThreadPoolExecutor(min(AT_ONCE, len(wanted)), thread_name_prefix="node")
+        try:
             return dict(zip(wanted, executor.map(one, wanted), strict=True))
+        finally:
+            # an interrupted command does not wait for nodes that hang; in all other cases every worker is done here
+            executor.shutdown(wait=False, cancel_futures=True)
 
     def close(self) -> None:
         """End every channel. Never raises."""

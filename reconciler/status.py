@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
@@ -25,6 +25,7 @@ class NodeStatus:
     held: int | None = None
     outcome: str | None = None
     reason: str = ""
+    data: Mapping[str, Any] = field(default_factory=dict)
     applied: float | None = None
     commit: str | None = None
 
@@ -61,7 +62,9 @@ def nodes(records: Iterable[Record]) -> dict[str, NodeStatus]:
         elif record["type"] == "node-finished":
             cluster, commit = commits.get(record["plan"], ("", None))
             status = found.setdefault(record["node"], {"name": record["node"], "cluster": cluster})
-            status.update(outcome=record["end"], reason=record["reason"], applied=record["time"], commit=commit)
+            status.update(
+                outcome=record["end"], reason=record["reason"], data=record["data"], applied=record["time"], commit=commit
+            )
     return {name: NodeStatus(**fields) for name, fields in sorted(found.items())}
 
 
@@ -95,6 +98,8 @@ def applies(records: Iterable[Record]) -> tuple[Apply, ...]:
                 "nodes": {},
                 "steps": 0,
             }
+        elif record["type"] == "recovered":  # from a node's own records, after the journal was lost
+            _recover(found, record)
         elif apply is None:
             continue
         elif record["type"] == "intent":
@@ -104,3 +109,22 @@ def applies(records: Iterable[Record]) -> tuple[Apply, ...]:
         elif record["type"] == "apply-finished":
             apply.update(finished=record["time"], exit=record["exit"])
     return tuple(Apply(**fields) for fields in found.values())
+
+
+def _recover(found: dict[str, dict[str, Any]], record: Record) -> None:
+    apply = found.setdefault(
+        record["plan"],
+        {
+            "plan": record["plan"],
+            "cluster": record["cluster"],
+            "commit": None,
+            "started": record["wall"],
+            "finished": None,
+            "exit": None,
+            "nodes": {},
+            "steps": 0,
+        },
+    )
+    apply["steps"] += 1
+    apply["started"] = min(apply["started"], record["wall"])
+    apply["nodes"][record["node"]] = record["state"]

@@ -14,7 +14,7 @@ from reconciler.errors import Garbled, NodeRefused
 from reconciler.events import Emit, now
 from reconciler.model.desired import ResourceId
 from reconciler.model.observed import Failure
-from reconciler.model.outcome import End, NodeOutcome
+from reconciler.model.outcome import FAILURE_ENDS, End, NodeOutcome
 from reconciler.model.plan import Action, Change, NodePlan, Plan, Step
 from reconciler.pool import Pool
 from reconciler.transport.base import Channel
@@ -82,6 +82,7 @@ class Executor:
     verify: Verify
     emit: Emit
     stop: Stop
+    without_lease: Mapping[str, Failure]
 
     def run(self) -> dict[str, NodeOutcome]:
         """All waves. After a canary that did not converge, the nodes that are left are skipped."""
@@ -92,11 +93,19 @@ class Executor:
                 outcomes |= {name: self._untouched(name, canary) for name in wave.nodes}
                 continue
             self.emit(now("wave-started", wave=number, nodes=list(wave.nodes), canary=wave.canary))
-            for name, ended in self.pool.each(wave.nodes, self._node).items():
+            ready = [name for name in wave.nodes if name not in self.without_lease]
+            ends = {**self.pool.each(ready, self._node), **{n: f for n, f in self.without_lease.items() if n in wave.nodes}}
+            for name, ended in ends.items():
                 outcomes[name] = self._broken(name, ended) if isinstance(ended, Failure) else ended
             if wave.canary:
                 canary = next((n for n in wave.nodes if outcomes[n].end is not End.CONVERGED), "")
+        self._release_untouched()
         return outcomes
+
+    def _release_untouched(self) -> None:
+        """Nodes that were skipped never had a worker to give their lease back; after another took over, nothing is said."""
+        held = [] if self.stop.end is End.SUPERSEDED else self.leases.held()
+        self.pool.each(held, lambda name: self.leases.give_back(name, self.pool.channel(name)))
 
     def _untouched(self, name: str, canary: str) -> NodeOutcome:
         if self.stop:
@@ -105,13 +114,13 @@ class Executor:
 
     def _broken(self, name: str, failure: Failure) -> NodeOutcome:
         self.leases.abandon(name)
-        end = End.LOST if failure.kind == "unreachable" else End.GARBLED
+        end = End.LOST if failure.kind == "unreachable" else FAILURE_ENDS[failure.kind]
         return self._finish(name, NodeOutcome(end, reason=failure.reason, data=failure.data))
 
     def _finish(self, name: str, outcome: NodeOutcome) -> NodeOutcome:
         about = {"end": outcome.end.value, "reason": outcome.reason, "changed": outcome.changed}
-        self.journal.append("node-finished", node=name, plan=self.plan.id, **about)
-        self.emit(now("node-finished", name, **about, detail=dict(outcome.data)))
+        self.journal.append("node-finished", node=name, plan=self.plan.id, **about, data=dict(outcome.data))
+        self.emit(now("node-finished", name, **about, data=dict(outcome.data)))
         return outcome
 
     def _node(self, name: str) -> NodeOutcome:

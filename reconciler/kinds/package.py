@@ -116,7 +116,7 @@ class Package:
             target = str(chosen.value)
         before = observed or {}
         fields = [FieldChange("version", before.get("version"), target)]
-        if spec.ensure == "exact":
+        if spec.ensure == "exact" and before.get("lock") != target:
             fields.append(FieldChange("lock", before.get("lock"), target))
         return Verdict(Action.UPDATE if observed else Action.CREATE, tuple(fields), observed=observed)
 

@@ -15,7 +15,7 @@ Observation = Fact[Fields]
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A node that could not be observed: `kind` unreachable or garbled, `reason` a code of the error tree, `data` its details."""
+    """A node that could not be observed: `kind` unreachable, garbled or refused; `reason` a code of the error tree."""
 
     kind: str
     reason: str

@@ -38,6 +38,7 @@ class NodeOutcome:
 
 # design: 0 success, 1 error, 2 changes or holds present, 3 a node failed, 4 unreachable, 5 stale plan, 6 lock, 7 rolled back
 PRECEDENCE = (130, 1, 6, 5, 7, 3, 4, 2, 0)
+FAILURE_ENDS = {"unreachable": End.UNREACHABLE, "garbled": End.GARBLED, "refused": End.FAILED}
 _CODES = {
     End.FAILED: 3,
     End.GARBLED: 3,

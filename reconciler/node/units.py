@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Tuple
 
 from reconciler.node import state
 
@@ -15,8 +15,11 @@ def name(token: int, number: int) -> str:
     return "%s%d-%d.service" % (PREFIX, token, number)
 
 
-def _systemctl(*argv: str) -> str:
-    """Output of systemctl. Raises Refused where systemd does not answer: without it no step could be told from none."""
+def _systemctl(*argv: str, allowed: Tuple[int, ...] = (0, 3, 4, 5)) -> str:
+    """Output of systemctl; 3, 4 and 5 say that a unit is not active or that there is none.
+
+    Raises Refused where systemd does not answer: without it no step could be told from none.
+    """
     try:
         done = subprocess.run(
             ("systemctl",) + argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=30
@@ -25,7 +28,7 @@ def _systemctl(*argv: str) -> str:
         raise state.Refused("NoSystemd", detail="systemctl is not installed")
     except subprocess.TimeoutExpired:
         raise state.Refused("NoSystemd", detail="systemctl did not answer in 30 s")
-    if done.returncode not in (0, 3, 4, 5):  # 3, 4, 5: the unit is not active, or there is none
+    if done.returncode not in allowed:
         raise state.Refused("NoSystemd", detail=done.stderr.decode(errors="replace")[:500])
     return done.stdout.decode(errors="replace")
 
@@ -65,9 +68,10 @@ def start(token: int, number: int, program: str, kill_after: float) -> None:
 
 
 def forget(token: int, number: int) -> None:
-    """Let systemd drop a finished unit; its record stays."""
+    """Let systemd drop a finished unit, also a failed one; its record stays. A unit that is not there any more is fine."""
     _systemctl("stop", name(token, number))
-    _systemctl("reset-failed", name(token, number))
+    if _systemctl("is-failed", name(token, number), allowed=(0, 1, 3, 4)).strip() == "failed":
+        _systemctl("reset-failed", name(token, number))
 
 
 def pipe(token: int, number: int) -> str:

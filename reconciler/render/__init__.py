@@ -1,0 +1,1 @@
+"""Words, tables and colours for people, made from reason codes: nothing else in the program makes sentences."""

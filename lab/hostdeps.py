@@ -1,0 +1,30 @@
+"""What the lab needs on this machine; it installs what is missing with apt-get."""
+
+import os
+import shutil
+
+from lab.errors import LabError
+from lab.shell import run, stage
+
+_PROGRAMS = {  # program: Debian package
+    "systemd-nspawn": "systemd-container", "mmdebstrap": "mmdebstrap", "mksquashfs": "squashfs-tools",
+    "rpmbuild": "rpm", "createrepo_c": "createrepo-c", "nft": "nftables", "ip": "iproute2", "tc": "iproute2",
+    "ssh": "openssh-client", "ssh-keygen": "openssh-client", "dpkg-deb": "dpkg", "dpkg-scanpackages": "dpkg-dev",
+    "gcc": "gcc", "gpg": "gpg", "gpgconf": "gpgconf", "gpg-agent": "gpg-agent", "unshare": "util-linux",
+    "mount": "mount", "fallocate": "util-linux",
+}  # fmt: skip
+_WITH = {"gcc": ("libc6-dev",)}
+
+
+def ensure() -> None:
+    """Be root, and have every program; LabError says what is wrong."""
+    if os.geteuid() != 0:
+        raise LabError("the lab needs root: it makes namespaces, mounts and a bridge")
+    missing = {package for program, package in _PROGRAMS.items() if shutil.which(program) is None}
+    if not missing:
+        return
+    names = sorted(missing.union(*(_WITH.get(package, ()) for package in missing)))
+    env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    with stage(f"install {' '.join(names)}"):
+        run("apt-get", "update", "-q", env=env)
+        run("apt-get", "install", "-y", "-q", "--no-install-recommends", *names, env=env)

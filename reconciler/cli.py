@@ -1,0 +1,115 @@
+"""`reconcile`: the command line. Commands are imported when they are called, so that --help answers at once."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+import traceback
+from typing import Any
+
+import click
+
+from reconciler import __version__
+
+COMMANDS = {
+    "validate": ("reconciler.commands.validate:validate", "Check manifests: every problem at once, with file:line:column."),
+    "schema": ("reconciler.commands.validate:schema", "Print the JSON Schema of the manifests, for editors."),
+    "plan": ("reconciler.commands.plan:plan", "Show the difference between Git and the nodes. Changes nothing."),
+    "apply": ("reconciler.commands.apply:apply", "Close the difference, or carry out a saved plan."),
+    "drift": ("reconciler.commands.plan:drift", "Show what changed on the nodes although Git did not."),
+    "status": ("reconciler.commands.status:status", "Show each node's last plan and outcome, and how old they are."),
+    "history": ("reconciler.commands.status:history", "List what was applied, or the records of one apply."),
+    "snapshot": ("reconciler.commands.snapshot:snapshot", "Take, list and show recorded states of the nodes."),
+    "state": ("reconciler.commands.state:state", "Look after the controller's own records."),
+}
+INTERRUPTED = 130
+
+
+class Commands(click.Group):
+    """Knows the names and one line of each command, and imports a command only to run it or to explain it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        command = getattr(importlib.import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """An unknown command is answered with the nearest one."""
+        if args and args[0] not in COMMANDS:
+            import difflib
+
+            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            hint = f" Did you mean '{near[0]}'?" if near else f" There are: {', '.join(COMMANDS)}."
+            raise click.UsageError(f"No such command {args[0]!r}.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="reconcile")
+def cli() -> None:
+    """Make a bare-metal GPU cluster match what Git says."""
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run and end the process with the exit status of the design: 0 1 2 3 4 5 6 7 130."""
+    code = run(sys.argv[1:] if argv is None else argv)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            # the reader has gone (| head): nobody is left to be told
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    if code == INTERRUPTED:
+        os._exit(code)  # threads that wait for a node must not keep an interrupted command alive
+    sys.exit(code)
+
+
+def run(argv: list[str]) -> int:
+    """The exit status of one call. Errors become a sentence on stderr, and a JSON object on stdout under --json."""
+    from reconciler.errors import ReconcileError
+
+    try:
+        result: Any = cli.main(args=argv, prog_name="reconcile", standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except click.exceptions.Exit as e:
+        return e.exit_code
+    except click.ClickException as e:
+        e.show()
+        return 1  # click's own 2 means changes here
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("interrupted", err=True)
+        return INTERRUPTED
+    except ReconcileError as e:
+        return _tell(e, "--json" in argv)
+    except BrokenPipeError:
+        return 0
+    except Exception as e:  # noqa: BLE001  (the last line before a traceback on a user's terminal)
+        click.echo(f"internal error: {type(e).__name__}: {e} (RECONCILE_DEBUG=1 shows where)", err=True)
+        if os.environ.get("RECONCILE_DEBUG"):
+            traceback.print_exc()
+        return 1
+
+
+def _tell(caught: Any, as_json: bool) -> int:
+    from reconciler.render import data
+    from reconciler.render.reasons import error
+    from reconciler.render.stale import moved_lines
+
+    if as_json:
+        click.echo(json.dumps(data.error(caught)))
+    click.echo(f"error: {error(caught)}", err=True)
+    for line in moved_lines(caught.data):
+        click.echo(line, err=True)
+    return int(caught.exit_code)

@@ -1,0 +1,52 @@
+"""`reconcile validate` and `reconcile schema`: manifests only, no node, no Git."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from reconciler.commands import common
+from reconciler.model.schema import json_schema
+from reconciler.render.problems import problem_text, problem_words
+from reconciler.render.style import style_for
+from reconciler.render.text import count
+from reconciler.source import validate_path
+
+
+@click.command()
+@click.argument("path", default=".", metavar="[PATH]")
+@common.as_json
+def validate(path: str, as_json: bool) -> int:
+    """Check all manifests below PATH as they are on disk. Exit 1 when anything is wrong."""
+    loaded = validate_path(path)
+    if as_json:
+        told = [
+            {"file": p.file, "line": p.line, "column": p.column, "code": p.code, "message": problem_words(p), "severity": severity}
+            for severity, found in (("error", loaded.problems), ("warning", loaded.warnings))
+            for p in found
+        ]
+        common.print_json(
+            {"valid": not loaded.problems, "problems": told, "documents": dict(loaded.documents), "nodes": loaded.nodes}
+        )
+        return 1 if loaded.problems else 0
+    style = style_for(sys.stdout)
+    kinds = ", ".join(count(number, kind) if kind == "Cluster" else f"{number} {kind}" for kind, number in loaded.documents.items())
+    verdict = f"{count(len(loaded.problems), 'problem')}" if loaded.problems else "valid"
+    click.echo(
+        style(verdict, "bold", "red" if loaded.problems else "green") + f": {kinds or 'no document'}, {count(loaded.nodes, 'node')}"
+    )
+    for problem in loaded.problems:
+        click.echo(problem_text(problem))
+    for problem in loaded.warnings:
+        click.echo(f"{problem_text(problem)} (warning)")
+    if loaded.unchecked:
+        click.echo(f"not checked until what they rest on is right: {', '.join(loaded.unchecked)}")
+    return 1 if loaded.problems else 0
+
+
+@click.command()
+def schema() -> int:
+    """Print the JSON Schema of all manifest kinds, for editors and CI."""
+    common.print_json(json_schema())
+    return 0

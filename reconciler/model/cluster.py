@@ -1,0 +1,101 @@
+"""Cluster: the machines of a site, what each shall have, and how a change goes over them."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import BeforeValidator
+
+from reconciler.model.base import Model, OrEmpty, about
+from reconciler.model.desired import PackageManager
+from reconciler.model.types import (
+    AbsolutePath,
+    Account,
+    AddressList,
+    CountOrShare,
+    FileMode,
+    JumpHost,
+    KeyPath,
+    MirrorUrl,
+    Name,
+    NodeList,
+    PackageName,
+    PackageState,
+    Port,
+    RepositoryPath,
+    refuse,
+)
+
+
+def _one_stack(value: object) -> object:
+    if isinstance(value, dict):
+        raise refuse("versions-by-tier")
+    return value
+
+
+class Ssh(Model):
+    """How the controller reaches a node. Defaults: root, 22, no jump, the agent's keys, known_hosts."""
+
+    user: Account | None = about(None, "default root; another user works through sudo -n")
+    port: Port | None = about(None, "default 22")
+    proxy_jump: JumpHost | None = about(None, "[user@]host[:port], as in ssh_config")
+    identity: KeyPath | None = about(None, "private key on the controller: absolute, or ~/...")
+    known_hosts: RepositoryPath | None = about(None, "host keys, a file in the repository; default known_hosts")
+
+
+class ManagedFile(Model):
+    """A file of the nodes. `source` may come from a farther layer (spec, profile), but has to come from one."""
+
+    later: ClassVar[frozenset[str]] = frozenset({"template", "secret", "restart"})
+    source: RepositoryPath | None = about(None, "file in the repository, copied as it is")
+    owner: Account | None = about(None, "default root")
+    group: Account | None = about(None, "default root")
+    mode: FileMode | None = about(None, "octal; default 0644")
+
+
+class NodeSettings(Model):
+    """What a node can have, said in spec, a profile, the node or overrides: the nearest wins, null removes."""
+
+    later: ClassVar[frozenset[str]] = frozenset(
+        {
+            "tier", "environments", "gpus", "rdma", "network", "time", "timezone", "hosts", "mounts", "directories",
+            "repositories", "kernelArgs", "kernelModules", "sysctl", "units", "users", "firewall", "selinux", "env",
+            "labels", "policy", "remediation", "cordon", "suspend",
+        }
+    )  # fmt: skip
+    versions: Annotated[Name | None, BeforeValidator(_one_stack)] = about(None, "name of the Versions that is the stack")
+    ssh: Ssh | None = about(None, "how the node is reached")
+    package_manager: PackageManager | None = about(None, "default: the distribution's")
+    mirrors: dict[Literal["nvidia"], MirrorUrl | None] | None = about(
+        None, "the site's copy of a public origin; the distribution's path is appended"
+    )
+    packages: dict[PackageName, PackageState | None] | None = about(None, "OS packages: a version, present or absent")
+    files: dict[AbsolutePath, ManagedFile | None] | None = about(None, "files, by their path on the node")
+
+
+class Node(NodeSettings):
+    """One key of `nodes`: a node, or a range of nodes that are alike."""
+
+    address: AddressList | None = about(None, "address to connect to; default: the name, by DNS")
+    profile: Name | None = about(None, "one of spec.profiles")
+
+
+class Rollout(Model):
+    """How a change goes over the nodes."""
+
+    later: ClassVar[frozenset[str]] = frozenset({"soak", "maxFailures", "approve"})
+    canary: Name | None = about(None, "node that is changed first; default: the first of each profile")
+    max_unavailable: CountOrShare | None = about(None, "at once: a count, or a share such as 10%; default 1")
+
+
+class ClusterSpec(NodeSettings):
+    """A site."""
+
+    later: ClassVar[frozenset[str]] = NodeSettings.later | {
+        "dataRoot", "environmentLocation", "keepEnvironments", "maintenanceWindows", "gates", "waivers", "slurm",
+        "monitoring", "gateway", "backups",
+    }  # fmt: skip
+    nodes: dict[NodeList, Annotated[Node, OrEmpty()]] = about(..., "by name or by Slurm host list", min_length=1)
+    profiles: dict[Name, Annotated[NodeSettings, OrEmpty()]] = about({}, "settings that a node takes by name")
+    overrides: dict[NodeList, Annotated[NodeSettings, OrEmpty()]] = about({}, "exceptions, by host list; later lines win")
+    rollout: Rollout | None = about(None, "how a change goes over the nodes")

@@ -1,0 +1,125 @@
+"""Scalar types of the manifest language: each value arrives as the text that was typed, and has one closed form.
+
+A value of another form is refused with a code (see `refuse`); `reconciler.render.problems` has the words. Forms hold
+ASCII only, no white space, no quote, no shell or template character, and begin with no dash: they go into argv, paths
+and files. (A description is free text: printable, one line.)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Annotated
+
+from pydantic import BeforeValidator, GetCoreSchemaHandler, GetJsonSchemaHandler, WithJsonSchema
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from reconciler.model import manifest_hosts as hosts
+from reconciler.model.manifest_problem import Datum
+from reconciler.model.manifest_words import nearest
+
+_TYPED = ["string", "number"]  # an editor's YAML reads 3.10, 0644 and 22 as numbers; here they are the text typed
+_SEGMENT = r"(?!\.{1,2}(?:/|$))[A-Za-z0-9_.][A-Za-z0-9@_+.-]{0,254}"
+_DNS_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_HOST = rf"(?:{_DNS_LABEL}(?:\.{_DNS_LABEL})*|\[[0-9a-fA-F:]+\])(?::[0-9]{{1,5}})?"  # with a port; IPv6 in brackets
+_ACCOUNT = r"[a-z_][a-z0-9_-]{0,31}"  # useradd(8): at most 32 characters
+_EXACT = r"(?=.*[0-9])(?:[0-9]{1,5}:)?[0-9A-Za-z][0-9A-Za-z.+~^_]*(?:-[0-9A-Za-z.+~^_]+)*"
+_SHORT = 32  # characters; what is longer than a form this short is more likely something else than too long
+Advice = Callable[[str], PydanticCustomError | None]
+
+
+def refuse(code: str, **data: Datum) -> PydanticCustomError:
+    """The error of a validator: a code and its data, no words."""
+    return PydanticCustomError(code, code, data)
+
+
+class Form:
+    """A closed form of text: `pattern` matches all of it, in at most `limit` characters; validator and JSON Schema.
+
+    `what` names the form; `advice` may know a better answer than that a text does not have it.
+    """
+
+    def __init__(self, what: str, pattern: str, limit: int, *, typed: bool = False, advice: Advice | None = None) -> None:
+        self.what, self.limit, self.advice = what, limit, advice
+        self._match = re.compile(pattern).fullmatch
+        self._schema: JsonSchemaValue = {
+            "type": _TYPED if typed else "string",
+            "pattern": f"^(?:{pattern})$",
+            "maxLength": limit,
+        }
+
+    def check(self, text: str) -> str:
+        """`text`, or a refusal: `too-long`, `form`, or what the advice says."""
+        if len(text) > self.limit:
+            raise refuse("too-long" if self.limit > _SHORT else "form", form=self.what, limit=self.limit)
+        if self._match(text) is None:
+            raise (self.advice and self.advice(text)) or refuse("form", form=self.what)
+        return text
+
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self.check, handler(source))
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return dict(self._schema)
+
+
+class HostsForm(Form):
+    """A host list, each host of which has the form that `each` tells."""
+
+    def __init__(self, what: str, each: Callable[[str], bool]) -> None:
+        super().__init__(what, r"[A-Za-z0-9.:\[\], -]+", 1024)
+        self._each = each
+
+    def check(self, text: str) -> str:
+        """`text`, or a refusal: `host-list`, `host-range`, `host-count`, or `form` with the host that is wrong."""
+        try:
+            wrong = next((host for host in hosts.ends(text) if not self._each(host)), None)
+        except hosts.HostListError as e:
+            raise refuse(e.code, piece=e.piece, limit=hosts.MAX_HOSTS) from None
+        if wrong is not None:
+            raise refuse("form", form=self.what, found=wrong)
+        return text
+
+
+def _name_advice(text: str) -> PydanticCustomError | None:
+    fixed = re.sub(r"[^a-z0-9.-]+", "-", text.lower()).strip("-.")
+    return refuse("form", form="name", near=fixed) if text.isascii() and hosts.is_node_name(fixed) else None
+
+
+def _version_advice(text: str) -> PydanticCustomError | None:
+    if re.fullmatch(r"[0-9A-Za-z.+~^_:-]*\*", text):
+        return refuse("version-prefix")
+    if text in ("latest", "newest", "true", "installed", "yes"):
+        return refuse("version-word", near="present")
+    return refuse("version-word", near=near) if (near := nearest(text, ("present", "absent"))) else None
+
+
+def _port(value: object) -> int:
+    if not isinstance(value, str) or not re.fullmatch(r"[0-9]{1,5}", value) or not 1 <= int(value) <= 65535:
+        raise refuse("form", form="port")
+    return int(value)
+
+
+def _printable(value: object) -> object:
+    if isinstance(value, str) and not value.isprintable():
+        raise refuse("form", form="description")
+    return value
+
+
+_LABEL = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
+Name = Annotated[str, Form("name", rf"{_LABEL}(?:\.{_LABEL})*", 63, typed=True, advice=_name_advice)]
+Description = Annotated[str, BeforeValidator(_printable), Form("description", r".*", 200, typed=True)]
+PackageName = Annotated[str, Form("package", r"[A-Za-z0-9][A-Za-z0-9._+-]*", 128)]
+PackageState = Annotated[str, Form("version", rf"present|absent|{_EXACT}", 128, typed=True, advice=_version_advice)]
+AbsolutePath = Annotated[str, Form("path", rf"(?:/{_SEGMENT})+", 1024)]
+RepositoryPath = Annotated[str, Form("repository-path", rf"{_SEGMENT}(?:/{_SEGMENT})*", 1024)]
+KeyPath = Annotated[str, Form("identity", rf"~?(?:/{_SEGMENT})+", 1024)]
+Account = Annotated[str, Form("account", _ACCOUNT, 32)]
+FileMode = Annotated[str, Form("mode", r"[0-7]{3,4}", 4, typed=True)]
+MirrorUrl = Annotated[str, Form("mirror", rf"https?://{_HOST}(?:/{_SEGMENT})*/?", 512)]
+JumpHost = Annotated[str, Form("jump", rf"(?:{_ACCOUNT}@)?{_HOST}", 300)]
+CountOrShare = Annotated[str, Form("count-or-share", r"[1-9][0-9]{0,4}|(?:[1-9][0-9]?|100)%", 5, typed=True)]
+NodeList = Annotated[str, HostsForm("node", hosts.is_node_name)]
+AddressList = Annotated[str, HostsForm("address", hosts.is_address)]
+Port = Annotated[int, BeforeValidator(_port), WithJsonSchema({"type": "integer", "minimum": 1, "maximum": 65535})]

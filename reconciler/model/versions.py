@@ -1,0 +1,52 @@
+"""Versions: the stack, what has to fit together on a node."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, get_args
+
+from pydantic import AfterValidator, WithJsonSchema
+
+from reconciler.model.base import Model, about
+from reconciler.model.desired import PackageManager
+from reconciler.model.manifest_words import nearest
+from reconciler.model.types import Name, PackageName, PackageState, refuse
+
+# Distribution -> its package manager, and the folder of NVIDIA's repository for it
+# (https://developer.download.nvidia.com/compute/cuda/repos/: the four of EL 9 share rhel9).
+DISTRIBUTIONS: dict[str, tuple[PackageManager, str]] = {
+    "centos-stream-9": ("dnf", "rhel9"),
+    "rhel-9": ("dnf", "rhel9"),
+    "rocky-9": ("dnf", "rhel9"),
+    "almalinux-9": ("dnf", "rhel9"),
+    "ubuntu-22.04": ("apt", "ubuntu2204"),
+    "ubuntu-24.04": ("apt", "ubuntu2404"),
+    "debian-12": ("apt", "debian12"),
+    "debian-13": ("apt", "debian13"),
+}
+MANAGERS: tuple[PackageManager, ...] = get_args(PackageManager)
+
+
+def _known(name: str) -> str:
+    if name not in DISTRIBUTIONS:
+        raise refuse("distribution", allowed=tuple(DISTRIBUTIONS), near=nearest(name, DISTRIBUTIONS))
+    return name
+
+
+Distribution = Annotated[str, AfterValidator(_known), WithJsonSchema({"type": "string", "enum": list(DISTRIBUTIONS)})]
+
+
+class OsPins(Model):
+    """What the stack wants of one distribution."""
+
+    later: ClassVar[frozenset[str]] = frozenset({"kernel"})
+    packages: dict[PackageName, PackageState | None] | None = about(None, "of the stack: a version, present or absent")
+
+
+class VersionsSpec(Model):
+    """The stack. Here `null` removes what `extends` brings."""
+
+    later: ClassVar[frozenset[str]] = frozenset(
+        {"driver", "driverModules", "cuda", "cudnn", "nccl", "dcgm", "python", "environments"}
+    )
+    extends: Name | None = about(None, "another Versions; what is said here wins, maps merge, null removes")
+    os: dict[Distribution, OsPins | None] | None = about(None, "distributions that this stack is for; left out: any")

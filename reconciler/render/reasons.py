@@ -1,0 +1,126 @@
+"""One sentence for every reason code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from reconciler.errors import ReconcileError
+from reconciler.render.text import duration, safe
+
+_SENTENCES = {
+    # a node that cannot be reached
+    "NameNotResolved": "its address {host} cannot be resolved",
+    "ConnectionRefused": "nothing listens on {host} port {port}",
+    "ConnectTimedOut": "no answer from {host} port {port}",
+    "NoRoute": "no route to {host}",
+    "HostKeyUnknown": "its host key {offered} is not in the known hosts of the manifest: compare it on the node, then add it",
+    "HostKeyChanged": "it shows another host key than the manifest has: a new machine, or somebody in between ({offered})",
+    "AuthenticationRefused": "it refuses the key of user {user}",
+    "IdentityUnreadable": "the key file {identity} cannot be used: {detail}",
+    "JumpFailed": "the jump host {jump} cannot be used: {detail}",
+    "BecomeRefused": "user {user} may not become root with sudo -n: {detail}",
+    "ConnectionLost": "the connection broke",
+    "DeadlinePassed": "it did not answer in time",
+    # a node that talks nonsense
+    "NotTheProgram": "something else than our program answers: {detail}",
+    "AnswerTooLong": "its answer is longer than we accept",
+    "NotJson": "its answer cannot be read",
+    "WrongShape": "its answer has not the agreed form: {detail}",
+    "NoPython": "it has no python3: {detail}",
+    "ProgramEnded": "our program ended there: {detail}",
+    # what the node program refuses
+    "LeaseHeld": "another controller ({holder}) works on it",
+    "StepActive": "an earlier step still runs there",
+    "StaleToken": "another controller took over: this one's write was refused",
+    "LeaseExpired": "this controller's lease ran out",
+    "NoSystemd": "its systemd does not answer: {detail}",
+    "UnitRefused": "systemd refused the step: {detail}",
+    "DamagedRecord": "its record {path} is damaged",
+    "NewerRecord": "its records are a newer version's: use that version",
+    "Failed": "{detail}",
+    # holds
+    "StepRunning": "a step is running on the node: {steps}",
+    "DistributionUnknown": "the node's distribution could not be read",
+    "OtherDistribution": "the stack {stack} is not for {found}; it is for {declared}",
+    "NoPackageManager": "no package manager that we know answers there",
+    "SeveralVersions": "installed in several versions at once: {detail}",
+    "HalfInstalled": "installed half way: {detail}",
+    "EmptyDatabase": "the package database is empty, which cannot be",
+    "NoVersionlockPlugin": "dnf's versionlock plugin is not installed there: nothing would keep the version",
+    "VersionNotOffered": "no repository of the node has {name} {wanted}; there are {offered}",
+    "PackageNotOffered": "no repository of the node has {name}",
+    "RepositoriesUnreadable": "the node's repositories cannot be read: {detail}",
+    "StillNeeded": "other packages need it: {detail}",
+    "NotAFile": "a {type} stands there",
+    "ParentNotDirectory": "a parent of the path is not a directory",
+    "NoSuchUser": "the node has no user {user}",
+    "NoSuchGroup": "the node has no group {group}",
+    "PermissionDenied": "it may not be read",
+    "OutputTooLarge": "the answer was too large",
+    "CommandFailed": "looking failed: {detail}",
+    "NotReadable": "it cannot be read: {detail}",
+    "UnreadableLine": "a line of the answer cannot be understood: {detail}",
+    "NotOneName": "there is not exactly one name in it: {detail}",
+    "NotRecorded": "the recording does not have it",
+    "NotAsked": "it was not asked for",
+    # how a node's apply ended
+    "StepFailed": "{step} failed",
+    "StillDiffers": "after {step} it is still not as declared",
+    "StillRunning": "{step} still runs; the next apply takes it over",
+    "Interrupted": "interrupted; what runs goes on, and the next apply takes it over",
+    "CanaryFailed": "the canary {canary} did not converge",
+    # the call as a whole
+    "NoSuchNode": "no node of cluster {cluster} is named '{name}'",
+    "NoSuchTarget": "'{name}' is neither a resource kind ({kinds}) nor a declared resource",
+    "AlreadyUsed": "plan {plan} was carried out already: a saved plan is for one use; make a new one",
+    "Moved": "plan {plan} is stale",
+    "NotAPlan": "{path} is not a saved plan: {detail}",
+    "OtherVersion": "{path} was written by another version ({version})",
+    "StateDirLocked": "another reconcile (pid {pid}) works on {path}",
+    "OtherController": "another controller ({holder}) holds {node} since {age}: this one does nothing on the whole cluster",
+    "StateDirUnusable": "the state directory {path} cannot be used: {detail}",
+    "JournalDamaged": "the journal {path} is damaged at line {line}: move it away and run `reconcile state rebuild`",
+    "JournalUnreadable": "the journal {path} cannot be read: {detail}",
+    "NewerState": "{path} was written by a newer version ({version}; this one knows {supported})",
+    "NoRecording": "there is no recording of {name} in {path}",
+    "WrongSetting": "{name} is {value}; allowed: {allowed}",
+    "NeedsCommit": "{path} is not in Git: apply carries out commits only",
+    "NoSuchPlan": "no apply in the history has the id '{name}'",
+    "NoSuchSnapshot": "there is no snapshot '{name}'",
+    "NoSnapshots": "nothing was recorded yet",
+    "JournalExists": "{path} has a journal: rebuild is for a lost one; move it away first",
+    "NotARepository": "{path} is not in a Git repository",
+    "NoSuchCommit": "there is no commit '{name}'",
+    "EmptyRepository": "{path} has no commit yet",
+    "NoSuchPath": "{path} does not exist",
+    "Unreadable": "{path} cannot be read: {detail}",
+}
+
+
+class _Data(dict[str, Any]):
+    """Fields of a sentence; one that is not there shows as a question mark instead of ending the sentence."""
+
+    def __missing__(self, key: str) -> str:
+        return "?"
+
+
+def _value(name: str, value: Any) -> str:
+    if name == "age" and isinstance(value, int | float):
+        return duration(value)
+    if isinstance(value, list | tuple):
+        return ", ".join(safe(v) for v in value) or "none"
+    return safe(value)
+
+
+def sentence(reason: str, data: Mapping[str, Any]) -> str:
+    """What a code means, with its data filled in and made safe; an unknown code is shown as it is."""
+    shown = _Data({name: _value(name, value) for name, value in data.items()})
+    text = _SENTENCES.get(reason, reason).format_map(shown)
+    near = data.get("nearest")
+    return f"{text}; did you mean '{safe(near)}'?" if near else text
+
+
+def error(caught: ReconcileError) -> str:
+    """The sentence of an error."""
+    return sentence(caught.reason, caught.data)

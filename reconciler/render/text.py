@@ -1,0 +1,67 @@
+"""Small pieces of text that are safe on any terminal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Any
+
+# C0 and C1 controls, line separators, and marks that turn the writing direction: what could move a cursor or hide text
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+_NUMBERED = re.compile(r"^(.*?)(\d+)$")
+
+
+def safe(value: Any, limit: int = 200) -> str:
+    """`value` as text on one line, controls shown as escapes, at most `limit` characters."""
+    text = _UNSAFE.sub(lambda m: m.group().encode("unicode_escape").decode(), str(value))
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def lines(value: str, count: int = 6) -> list[str]:
+    """The last `count` lines of what a command said, each safe."""
+    return [safe(line) for line in value.strip().splitlines()[-count:]]
+
+
+def fold(names: Iterable[str]) -> str:
+    """Slurm's host list of `names`: gpu[01-03,07]."""
+    groups: dict[tuple[str, int], list[int]] = {}
+    plain: list[str] = []
+    for name in names:
+        if found := _NUMBERED.match(name):
+            groups.setdefault((found[1], len(found[2])), []).append(int(found[2]))
+        else:
+            plain.append(name)
+    return ",".join([*plain, *(_range(prefix, width, numbers) for (prefix, width), numbers in groups.items())])
+
+
+def _range(prefix: str, width: int, numbers: list[int]) -> str:
+    if len(numbers) == 1:
+        return f"{prefix}{numbers[0]:0{width}d}"
+    parts = []
+    for _, run in groupby(enumerate(sorted(numbers)), key=lambda pair: pair[1] - pair[0]):
+        found = [number for _, number in run]
+        parts.append(f"{found[0]:0{width}d}" + (f"-{found[-1]:0{width}d}" if len(found) > 1 else ""))
+    return f"{prefix}[{','.join(parts)}]"
+
+
+def count(number: int, noun: str) -> str:
+    """`1 change`, `2 changes`."""
+    plural = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
+    return f"{number} {noun if number == 1 else plural}"
+
+
+def duration(seconds: float) -> str:
+    """`0.4 s`, `12 s`, `3 min`, `2 h`, `5 d`."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def table(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Rows as aligned columns, two blanks between."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))] if rows else []
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

@@ -1,0 +1,164 @@
+"""What a node shall have, as resources: packages, files, and the package repositories that mirrors stand for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from reconciler.model.desired import FileSpec, PackageSpec, Resource, ResourceId
+from reconciler.model.versions import DISTRIBUTIONS
+from reconciler.source.load import is_manifest
+from reconciler.source.merge import NOTHING, Layer, Leaves, Said
+from reconciler.source.mirrors import nvidia_repository
+from reconciler.source.report import Report
+from reconciler.source.stacks import Stack
+from reconciler.source.tree import Failure, Tree
+
+MAX_CONTENT = 1 << 20  # bytes of a managed file
+_NO_STACK = Stack("", (), {})
+
+
+@dataclass(slots=True)
+class Resources:
+    """Makes the resources of nodes; those of nodes with the same settings are the same objects."""
+
+    tree: Tree
+    report: Report
+    _packages: dict[tuple[int, str], tuple[Resource, ...]] = field(default_factory=dict)
+    _files: dict[tuple[int, int, str], tuple[Resource, ...]] = field(default_factory=dict)
+    _made: dict[tuple[int, str, str | None], Resource] = field(default_factory=dict)
+    _judged: set[tuple[str, int, int, str]] = field(default_factory=set)
+
+    def of(self, settings: Layer, stack: Stack | None) -> tuple[Resource, ...]:
+        """All but the host name: repositories first, then packages, then files. `settings` have to stay alive."""
+        stack = stack or _NO_STACK
+        packages, files = settings.get("packages", NOTHING), settings.get("files", NOTHING)
+        mirrors = settings.get("mirrors", NOTHING)
+        if (id(files), id(mirrors), stack.name) not in self._files:
+            own = self._all_files(files)
+            taken = {r.id.name for r in own}
+            derived = [r for r in _repositories(mirrors, stack) if r.id.name not in taken]
+            self._files[id(files), id(mirrors), stack.name] = (*derived, *own)
+        pinned = self._pinned_only(packages, stack)
+        return self._node_packages(packages, stack) + pinned + self._files[id(files), id(mirrors), stack.name]
+
+    def content(self, source: Said) -> bytes | None:
+        """The bytes of the file that a `source` names, or None and a problem."""
+        name = str(source.value)
+        content = self.tree.read(name, MAX_CONTENT)
+        if not isinstance(content, Failure):
+            return content
+        if self._first("source", source):
+            choice = self.report.choice(name, self._names() if content.code == "no-such-file" else ())
+            more = {"size": content.size, "limit": MAX_CONTENT}
+            code, path = f"source-{content.code}", source.path
+            self.report.say(source.origin, code, path, data={**choice, **more}, detail=content.detail)
+        return None
+
+    def _names(self) -> tuple[str, ...]:
+        files = self.tree.files()
+        return () if isinstance(files, Failure) else tuple(f for f in files if not is_manifest(f))
+
+    def _first(self, what: str, said: Said, other: Said | None = None) -> bool:
+        """Whether this is asked for the first time: a mistake in a profile is said once, not for each of its nodes."""
+        label = (what, id(said), id(other), str(said.path))
+        new = label not in self._judged
+        self._judged.add(label)
+        return new
+
+    def _node_packages(self, packages: Leaves, stack: Stack) -> tuple[Resource, ...]:
+        """What the Cluster says; a package that the stack names as well is there once a distribution of the stack."""
+        label = (id(packages), stack.name)
+        if label not in self._packages:
+            found: list[Resource] = []
+            for (name, *_), said in packages.own.items():
+                pinned = stack.packages.get(str(name))
+                if pinned is None:
+                    found.append(self._package(str(name), said, None))
+                    continue
+                for distribution in stack.distributions:
+                    agreed = self._agreed(said, pinned.get(distribution), stack, distribution)
+                    found.append(self._package(str(name), agreed, distribution))
+            below = self._node_packages(packages.below, stack) if packages.below else ()
+            self._packages[label] = below + tuple(found)
+        return self._packages[label]
+
+    def _pinned_only(self, packages: Leaves, stack: Stack) -> tuple[Resource, ...]:
+        """What the stack says and `packages` does not."""
+        names = [name for name in stack.packages if (name,) not in packages]
+        return tuple(self._package(n, said, d) for n in names for d, said in stack.packages[n].items())
+
+    def _agreed(self, said: Said, pinned: Said | None, stack: Stack, distribution: str) -> Said:
+        """Of the node's word and the stack's the one that says more; a problem where they contradict each other."""
+        if pinned is None or said.value == pinned.value or (pinned.value == "present" and said.value != "absent"):
+            return said
+        if said.value == "present" and pinned.value != "absent":
+            return pinned
+        if self._first("conflict", said, pinned):
+            data = {"found": said.value, "other": pinned.value, "stack": stack.name, "distribution": distribution}
+            code = "package-conflict"
+            self.report.say(said.origin, code, said.path, data=data, place=str(pinned.origin))
+        return said
+
+    def _package(self, name: str, said: Said, distribution: str | None) -> Resource:
+        key = (id(said), name, distribution)
+        if key not in self._made:
+            at = said.document.key(said.path)
+            identity, spec = ResourceId("Package", name), _package_spec(name, str(said.value))
+            self._made[key] = Resource(identity, spec, at, distribution=distribution)
+        return self._made[key]
+
+    def _all_files(self, files: Leaves) -> tuple[Resource, ...]:
+        grouped: dict[str, dict[str, Said]] = {}
+        for path, said in files.items():
+            grouped.setdefault(str(path[0]), {})[str(path[1]) if len(path) > 1 else ""] = said
+        made = [self._file(path, words) for path, words in grouped.items()]
+        self._check_nesting(grouped)
+        return tuple(resource for resource in made if resource)
+
+    def _file(self, path: str, words: dict[str, Said]) -> Resource | None:
+        source = words.get("source")
+        if source is None:
+            said = next(iter(words.values()))
+            if self._first("no-source", said):
+                at = said.path[: said.path.index(path) + 1]
+                self.report.say(said.document.key(at), "file-no-source", at)
+            return None
+        content = self.content(source)
+        if content is None:
+            return None
+        owner, group, mode = (
+            str(words[key].value) if key in words else default
+            for key, default in (("owner", "root"), ("group", "root"), ("mode", "0644"))
+        )
+        origin = source.document.key(source.path[:-1])
+        return Resource(ResourceId("File", path), FileSpec(path, content, owner, group, int(mode, 8)), origin)
+
+    def _check_nesting(self, grouped: dict[str, dict[str, Said]]) -> None:
+        """A file cannot be a folder of another one."""
+        for path, words in grouped.items():
+            parts = path.split("/")
+            above = next((p for i in range(2, len(parts)) if (p := "/".join(parts[:i])) in grouped), None)
+            said = next(iter(words.values()))
+            if above and self._first("nesting", said):
+                at = said.path[: said.path.index(path) + 1]
+                self.report.say(said.document.key(at), "file-below-file", at, other=above)
+
+
+def _package_spec(name: str, state: str) -> PackageSpec:
+    if state == "present":
+        return PackageSpec(name, "present")
+    return PackageSpec(name, "absent") if state == "absent" else PackageSpec(name, "exact", state)
+
+
+def _repositories(mirrors: Leaves, stack: Stack) -> list[Resource]:
+    """One file for each distribution of the stack (any: each that is known), since a node's own is not known here."""
+    said = mirrors.get(("nvidia",))
+    if said is None:
+        return []
+    at = said.document.key(said.path)
+    found: list[Resource] = []
+    for distribution in stack.distributions or DISTRIBUTIONS:
+        manager, folder = DISTRIBUTIONS[distribution]
+        spec = nvidia_repository(str(said.value), manager, folder)
+        found.append(Resource(ResourceId("File", spec.path), spec, at, distribution=distribution, manager=manager))
+    return found
