@@ -2,7 +2,7 @@
 
 python -m demo.run [--keep] [--work .demo]
 
-A lab of its own (RECONCILE_LAB_NAME demo, RECONCILE_LAB_SUBNET 10.89.0 unless they are set) is booted, used and taken down;
+A lab of its own (RECONCILE_LAB_NAME demo, RECONCILE_LAB_SUBNET 10.87.0 unless they are set) is booted, used and taken down;
 its images stay in the lab's cache.
 """
 
@@ -21,6 +21,7 @@ from pathlib import Path
 from demo.shown import Done, Promises, environment, heading, shown
 from demo.site import ASIDE, SHM, Site, installed, stamp, transactions, written
 from lab import Lab, LabError
+from lab.shell import run
 
 STAND_IN = (
     "STAND-IN: the nodes' systemd, sshd, dnf and rpm are real; their packages, kernel version and CentOS userland are the lab's, "
@@ -142,6 +143,17 @@ def boot(lab: Lab) -> bool:
     return bool(images(lab) - before)
 
 
+def refuse_what_is_not_ours(lab: Lab, work: Path) -> None:
+    """Before anything is made, since all of it is removed at the end. Raises LabError."""
+    config = lab.config
+    if lab.is_up:
+        raise LabError(f"a lab named {config.name} is up already: end it first (`make lab-down` with its RECONCILE_LAB_NAME)")
+    if run("ip", "route", "show", "exact", config.network).stdout.strip():
+        raise LabError(f"{config.network} is in use on this machine: set RECONCILE_LAB_SUBNET to another one")
+    if work.exists():
+        raise LabError(f"{work} exists already: remove it, or name another folder with --work")
+
+
 def verdict(demo: Demo, kind: str, ready: float, seconds: float) -> None:
     """The last line."""
     times = remembered(demo.lab, kind, seconds)
@@ -159,7 +171,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--work", type=Path, default=Path(".demo"), help="folder for repositories and records (default .demo)")
     options = parser.parse_args(argv)
     os.environ.setdefault("RECONCILE_LAB_NAME", "demo")
-    os.environ.setdefault("RECONCILE_LAB_SUBNET", "10.89.0")
+    os.environ.setdefault("RECONCILE_LAB_SUBNET", "10.87.0")
     try:
         return perform(Lab.from_environment(), options.work.absolute(), keep=options.keep)
     except LabError as e:
@@ -170,10 +182,7 @@ def main(argv: Sequence[str]) -> int:
 def perform(lab: Lab, work: Path, *, keep: bool) -> int:
     """Boot, tell, clean up, judge. Nothing is left but the lab's cache, unless `keep`."""
     began = time.monotonic()
-    if lab.is_up:
-        raise LabError(f"a lab named {lab.config.name} is up already: end it first (`python -m lab down`), or name another one")
-    if (work / "demo.git").exists():
-        shutil.rmtree(work)
+    refuse_what_is_not_ours(lab, work)
     demo = Demo(lab, work)
     try:
         kind = "cold" if boot(lab) else "warm"
