@@ -154,5 +154,7 @@ def wall(node: LabNode) -> float:
 
 
 def writes(before: dict[str, str], after: dict[str, str]) -> list[str]:
-    """Paths that somebody wrote. sqlite's index of readers is none: any `rpm -q` touches it (its log holds what was written)."""
-    return [path for path in moved(before, after) if path not in ("/var/lib/rpm/rpmdb.sqlite-shm", "/var/lib/rpm/rpmdb.sqlite-wal")]
+    """Paths that somebody wrote. Two are none: sqlite's index of readers, which any `rpm -q` touches, and /tmp itself, where
+    temporary files of many programs come and go (those that stay are told)."""
+    none = ("/tmp", "/var/lib/rpm/rpmdb.sqlite-shm", "/var/lib/rpm/rpmdb.sqlite-wal")
+    return [path for path in moved(before, after) if path not in none]
