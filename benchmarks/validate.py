@@ -1,8 +1,8 @@
 """How long `validate` takes for a large site: python benchmarks/validate.py [LINES]
 
 Generates manifests of about LINES lines (default 10,000): nodes one by one, each with its address, profile and a
-package of its own, and site-wide packages. Each run is a fresh process, so that start and imports count. Prints lines, files,
-seconds (wall and CPU, best and worst of five), and the peak of resident memory.
+package of its own, and site-wide packages. Each run is a fresh process, so that imports count. Prints lines, seconds
+(wall and CPU, best and worst of five) and the peak of resident memory.
 """
 
 from __future__ import annotations
@@ -62,9 +62,7 @@ def main() -> int:
         ]
         wrong = Path(folder) / "cluster.yaml"
         wrong.write_text(wrong.read_text().replace("profile: gpu", "profil: gpu"))
-        bad = json.loads(
-            subprocess.run([sys.executable, "-c", _PROGRAM, folder], check=True, capture_output=True).stdout
-        )
+        bad = json.loads(subprocess.run([sys.executable, "-c", _PROGRAM, folder], check=True, capture_output=True).stdout)
     wall, cpu = sorted(r["wall"] for r in runs), sorted(r["cpu"] for r in runs)
     print(f"lines {lines}, nodes {runs[0]['nodes']}, problems {runs[0]['problems']}")
     print(f"wall {wall[0]:.3f} to {wall[-1]:.3f} s (median {wall[RUNS // 2]:.3f}), CPU {cpu[0]:.3f} to {cpu[-1]:.3f} s")

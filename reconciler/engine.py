@@ -62,14 +62,14 @@ class Engine:
 
     def plan(self, known: Known) -> Plan:
         """Look at the nodes and say what would have to happen. Writes nothing anywhere."""
-        return self._build(self.observe(), known)
+        return self._build(self.observe(), known, uuid.uuid4().hex[:12])
 
-    def _build(self, observed: Mapping[str, NodeState | Failure], known: Known) -> Plan:
+    def _build(self, observed: Mapping[str, NodeState | Failure], known: Known, plan_id: str) -> Plan:
         return build_plan(
             self.desired,
             ObservedState(observed),
             known,
-            plan_id=uuid.uuid4().hex[:12],
+            plan_id=plan_id,
             created=round(time.time(), 3),
             tool_version=__version__,
             selection=self.selection,
@@ -86,12 +86,12 @@ class Engine:
             self._take_over(journal, leases, holder)
             known = status.known(journal.records)
             observed = self.observe()
-            plan = self._build(observed, known)
+            plan = self._build(observed, known, saved["id"] if saved else uuid.uuid4().hex[:12])
             if saved is not None and (differing := moved(saved, plan)):
                 raise StalePlan("Moved", plan=saved["id"], moved=differing)
             self.emit(now("planned", plan=plan))
             record_plan(journal, plan)
-            outcomes = self._carry_out(plan, observed, journal, leases, stop, saved)
+            outcomes = self._carry_out(plan, observed, journal, leases, stop, saved is not None)
         self._remember(plan, known, journal)
         return Applied(plan, outcomes, exit_code(outcomes.values()))
 
@@ -115,14 +115,14 @@ class Engine:
         journal: Journal,
         leases: Leases,
         stop: Stop,
-        saved: Mapping[str, Any] | None,
+        saved: bool,
     ) -> dict[str, NodeOutcome]:
         """Every node's outcome. An empty plan takes no lease and writes nothing on any node."""
         outcomes = {name: _without_steps(plan, name) for name, node in plan.nodes.items() if not node.steps}
-        if not any(node.steps for node in plan.nodes.values()):
+        if not plan.waves and not saved:
             return outcomes
         about = {"plan": plan.id, "cluster": plan.cluster, "commit": plan.revision.commit}
-        journal.append("apply-started", **{**about, "plan": saved["id"] if saved else plan.id}, saved=saved is not None)
+        journal.append("apply-started", **about, saved=saved)
         without = self._take_leases([name for wave in plan.waves for name in wave.nodes], plan, leases)
 
         def verify(name: str, channel: Channel, ids: tuple[ResourceId, ...]) -> tuple[Change, ...]:
@@ -132,7 +132,7 @@ class Engine:
 
         ended = Executor(plan, self.pool, journal, leases, verify, self.emit, stop, without).run()
         outcomes |= ended
-        journal.append("apply-finished", plan=saved["id"] if saved else plan.id, exit=exit_code(outcomes.values()))
+        journal.append("apply-finished", plan=plan.id, exit=exit_code(outcomes.values()))
         return outcomes
 
     def _take_leases(self, names: list[str], plan: Plan, leases: Leases) -> dict[str, Failure]:

@@ -31,14 +31,25 @@ class Pool:
         self._nodes = nodes
         self._deadline = deadline
         self._channels: dict[str, Channel] = {}
+        self._failed: dict[str, ReconcileError] = {}
         self._guard = threading.Lock()
 
     def channel(self, name: str) -> Channel:
-        """The node's channel, opened at its first use. Raises Unreachable or Garbled."""
+        """The node's channel, opened at its first use. Raises Unreachable or Garbled.
+
+        A node that could not be reached is not tried again: its deadline is waited for once a command, not once a question.
+        """
         with self._guard:
             if name in self._channels:
                 return self._channels[name]
-        channel = self._transport.open(self._nodes[name], self._deadline)
+            if name in self._failed:
+                raise self._failed[name]
+        try:
+            channel = self._transport.open(self._nodes[name], self._deadline)
+        except ReconcileError as e:
+            with self._guard:
+                self._failed[name] = e
+            raise
         with self._guard:
             self._channels[name] = channel
         return channel

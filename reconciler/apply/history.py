@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from reconciler.errors import SourceError, Usage
 
 REF = "refs/heads/main"
 QUIET = 60.0  # seconds between two commits that nobody asked for
+UNASKED = "Recorded-by: apply"  # the trailer of such a commit
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +46,12 @@ class History:
             raise SourceError("Unreadable", path=str(self._path), detail="not a Git repository") from None
 
     def record(self, cluster: str, nodes: Mapping[str, Mapping[str, Any]], message: str, *, asked: bool) -> str | None:
-        """Commit what differs from the newest state; the commit's id, or None where nothing did (or it was too soon, unasked)."""
+        """Commit what differs from the newest state; the commit's id, or None where nothing does.
+
+        Commits that nobody asked for come at most once a minute: a further one takes the place of the one before.
+        """
         repository = self._repository(create=True)
         head = repository.head.commit if repository.head.is_valid() else None
-        if head and not asked and time.time() - head.committed_date < QUIET:
-            return None
         changed = {}
         for name, state in nodes.items():
             path, text = f"snapshots/{cluster}/{name}.json", (json.dumps(state, indent=1, sort_keys=True) + "\n").encode()
@@ -57,7 +59,12 @@ class History:
                 changed[path] = text
         if not changed:
             return None
-        repository.git.fast_import("--quiet", istream=BytesIO(_stream(changed, message, head)))
+        full = f"{message}\n" + ("" if asked else f"\n{UNASKED}\n")
+        amend = head is not None and not asked and UNASKED in head.message and time.time() - head.committed_date < QUIET
+        with tempfile.TemporaryFile() as stream:  # git reads from a real file descriptor
+            stream.write(_stream(changed, full, head, amend=amend))
+            stream.seek(0)
+            repository.git.fast_import("--quiet", "--force", istream=stream)
         return str(repository.commit(REF).hexsha)
 
     def entries(self) -> list[Entry]:
@@ -68,19 +75,21 @@ class History:
         found = []
         for commit in repository.iter_commits(REF):
             names = tuple(sorted(p[len("snapshots/") : -len(".json")] for p in commit.stats.files if p.startswith("snapshots/")))
-            found.append(Entry(commit.hexsha, float(commit.committed_date), commit.message.strip(), names))
+            found.append(Entry(commit.hexsha, float(commit.committed_date), commit.message.partition("\n")[0], names))
         return found
 
     def show(self, id_: str, node: str | None) -> dict[str, Any]:
         """`CLUSTER/NODE` -> state at one commit (an id, or `latest`). Raises Usage(NoSuchSnapshot)."""
-        import git
+        import gitdb
 
         repository = self._repository()
+        if not repository.head.is_valid():
+            raise Usage("NoSnapshots")
         try:
             if id_.startswith("-"):
                 raise ValueError
             commit = repository.commit(REF if id_ == "latest" else id_)
-        except (git.exc.GitError, ValueError, IndexError):
+        except (gitdb.exc.ODBError, ValueError, IndexError):
             raise Usage("NoSuchSnapshot", name=id_) from None
         found = {}
         for blob in commit.tree.traverse():
@@ -99,13 +108,18 @@ def _blob(commit: Any, path: str) -> bytes | None:
         return None
 
 
-def _stream(files: Mapping[str, bytes], message: str, parent: Any) -> bytes:
-    """A `git fast-import` stream of one commit. Paths are made of names that manifests allow: nothing in them needs quoting."""
+def _stream(files: Mapping[str, bytes], message: str, head: Any, *, amend: bool) -> bytes:
+    """A `git fast-import` stream of one commit on `head`, or (`amend`) in its place with all that it holds.
+
+    Paths are made of names that manifests allow: nothing in them needs quoting.
+    """
     text = message.encode()
-    head = f"commit {REF}\ncommitter reconcile <reconcile@localhost> {int(time.time())} +0000\ndata {len(text)}\n".encode()
-    parts = [head, text, b"\n"]
-    if parent is not None:
-        parts.append(f"from {parent.hexsha}\n".encode())
+    parts = [f"commit {REF}\ncommitter reconcile <reconcile@localhost> {int(time.time())} +0000\ndata {len(text)}\n".encode(), text]
+    parents = [head] if head is not None and not amend else list(head.parents) if amend else []
+    parts += [f"\nfrom {parent.hexsha}".encode() for parent in parents[:1]]
+    parts.append(b"\n")
+    if amend:
+        parts.append(f'M 040000 {head.tree.hexsha} ""\n'.encode())
     for path, data in files.items():
         parts += [f"M 100644 inline {path}\ndata {len(data)}\n".encode(), data, b"\n"]
     return b"".join(parts)

@@ -14,17 +14,20 @@ import click
 
 from reconciler import config
 from reconciler.apply.executor import Stop
+from reconciler.apply.history import History
 from reconciler.apply.journal import Journal
 from reconciler.apply.statedir import StateDir
 from reconciler.commands import common
-from reconciler.engine import Applied
+from reconciler.engine import Applied, Engine
 from reconciler.errors import Usage
 from reconciler.events import Emit, Event
 from reconciler.model.outcome import End
 from reconciler.plan import saved as saved_plan
+from reconciler.plan.stale import covered
 from reconciler.render import data, outcome
 from reconciler.render import plan as render_plan
 from reconciler.render.style import style_for
+from reconciler.snapshots import take
 
 
 @click.command()
@@ -56,6 +59,7 @@ def apply(what: str, state_dir: str | None, **wanted: Any) -> int:
                 common.engine(desired, request, _showing_plan(emit, request.as_json)) as engine,
             ):
                 applied = engine.apply(journal, state.holder(), saved, stop, settings.lease_ttl)
+                _record(engine, applied, History(state.history))
         finally:
             journal.close()
     _show(applied, request)
@@ -78,12 +82,11 @@ def _request(what: str, saved: Mapping[str, Any] | None, wanted: dict[str, Any])
         return common.Request(what, **wanted)
     if given := [name for name in ("commit", "cluster", "on", "target") if wanted[name]]:
         raise click.UsageError(f"a saved plan says its own {', '.join(given)}")
-    selection = saved["selection"]
     return common.Request(
         saved["source"],
         cluster=saved["cluster"],
-        on=tuple(selection["nodes"]),
-        target=tuple(selection["targets"]),
+        on=covered(saved) or tuple(saved["selection"]["nodes"]),
+        target=tuple(saved["selection"]["targets"]),
         as_json=wanted["as_json"],
     )
 
@@ -120,6 +123,13 @@ def _showing_plan(emit: Emit, as_json: bool) -> Emit:
             sys.stdout.flush()
 
     return watch
+
+
+def _record(engine: Engine, applied: Applied, history: History) -> None:
+    """What the changed nodes look like now, for the history; a node that is lost by now is left out."""
+    changed = [name for name, outcome in applied.outcomes.items() if outcome.changed]
+    if changed:
+        take(engine, history, changed, f"apply {applied.plan.id}", asked=False)
 
 
 def _show(applied: Applied, request: common.Request) -> None:

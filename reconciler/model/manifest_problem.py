@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from reconciler.model.desired import Origin
-
 Step = str | int
 Path = tuple[Step, ...]
 Datum = str | int | None | tuple[str, ...]
@@ -31,8 +29,3 @@ class Problem:
     def order(self) -> tuple[str, int, int, str, str]:
         """Problems are listed by file, line, column."""
         return self.file, self.line, self.column, self.code, str(self.path)
-
-
-def problem_at(origin: Origin, code: str, path: Path = (), **data: Datum) -> Problem:
-    """A problem at a place in a file."""
-    return Problem(origin.file, origin.line, origin.column, code, path, data)

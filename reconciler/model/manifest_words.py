@@ -25,8 +25,8 @@ def nearest(word: str, allowed: Iterable[str]) -> str | None:
     by_plain = {plain(name): name for name in allowed}
     if len(by_plain) > _MANY:
         by_plain = {p: name for p, name in by_plain.items() if p[:3] == want[:3] and abs(len(p) - len(want)) < 3}
-    close = difflib.get_close_matches(want, sorted(by_plain)[:_MANY], n=1, cutoff=0.6)
-    if close:
-        return by_plain[close[0]]
+    close = difflib.get_close_matches(want, sorted(by_plain)[:_MANY], n=3, cutoff=0.6)
+    if close:  # of those equally near the first by name, whatever the order of `allowed`
+        return by_plain[min(close, key=lambda p: (-difflib.SequenceMatcher(None, p, want).ratio(), p))]
     holding = [p for p in by_plain if len(want) > 2 and (want in p or (len(p) > 2 and p in want))]
     return by_plain[holding[0]] if len(holding) == 1 else None

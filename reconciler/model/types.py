@@ -20,11 +20,12 @@ from reconciler.model.manifest_problem import Datum
 from reconciler.model.manifest_words import nearest
 
 _TYPED = ["string", "number"]  # an editor's YAML reads 3.10, 0644 and 22 as numbers; here they are the text typed
-_SEGMENT = r"(?!\.{1,2}(?:/|$))[A-Za-z0-9@_+=,.][A-Za-z0-9@_+=,.-]{0,254}"
+_SEGMENT = r"(?!\.{1,2}(?:/|$))[A-Za-z0-9_.][A-Za-z0-9@_+.-]{0,254}"
 _DNS_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _HOST = rf"(?:{_DNS_LABEL}(?:\.{_DNS_LABEL})*|\[[0-9a-fA-F:]+\])(?::[0-9]{{1,5}})?"  # with a port; IPv6 in brackets
 _ACCOUNT = r"[a-z_][a-z0-9_-]{0,31}"  # useradd(8): at most 32 characters
 _EXACT = r"(?=.*[0-9])(?:[0-9]{1,5}:)?[0-9A-Za-z][0-9A-Za-z.+~^_]*(?:-[0-9A-Za-z.+~^_]+)*"
+_SHORT = 32  # characters; what is longer than a form this short is more likely something else than too long
 Advice = Callable[[str], PydanticCustomError | None]
 
 
@@ -51,7 +52,7 @@ class Form:
     def check(self, text: str) -> str:
         """`text`, or a refusal: `too-long`, `form`, or what the advice says."""
         if len(text) > self.limit:
-            raise refuse("too-long", form=self.what, limit=self.limit)
+            raise refuse("too-long" if self.limit > _SHORT else "form", form=self.what, limit=self.limit)
         if self._match(text) is None:
             raise (self.advice and self.advice(text)) or refuse("form", form=self.what)
         return text
@@ -94,12 +95,10 @@ def _version_advice(text: str) -> PydanticCustomError | None:
     return refuse("version-word", near=near) if (near := nearest(text, ("present", "absent"))) else None
 
 
-def _port(value: object) -> object:
-    if isinstance(value, str):
-        if not re.fullmatch(r"[0-9]{1,5}", value) or not 1 <= int(value) <= 65535:
-            raise refuse("form", form="port")
-        return int(value)
-    return value
+def _port(value: object) -> int:
+    if not isinstance(value, str) or not re.fullmatch(r"[0-9]{1,5}", value) or not 1 <= int(value) <= 65535:
+        raise refuse("form", form="port")
+    return int(value)
 
 
 def _printable(value: object) -> object:

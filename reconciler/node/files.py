@@ -103,15 +103,6 @@ def write(path: str, content: str, mode: int, owner: str, group: str) -> Dict[st
     return {}
 
 
-def _make_directories(directory: str) -> None:
-    """What is missing of `directory`, each 0755 whatever the umask: the file's readers have to get there."""
-    if not os.path.isdir(directory):
-        _make_directories(os.path.dirname(directory))
-        os.mkdir(directory, 0o755)
-        os.chmod(directory, 0o755)
-        state.fsync_directory(os.path.dirname(directory))
-
-
 def _temporary(name: str) -> str:
     """A hidden name beside `name`, always the same one, that is not longer than a name may be (255 bytes)."""
     return ".%s.reconcile" % (name if len(name) < 200 else hashlib.sha256(name.encode()).hexdigest())
@@ -119,7 +110,7 @@ def _temporary(name: str) -> str:
 
 def _replace(path: str, data: bytes, mode: int, uid: int, gid: int) -> None:
     directory = os.path.dirname(path)
-    _make_directories(directory)
+    os.makedirs(directory, 0o755, exist_ok=True)
     temporary = os.path.join(directory, _temporary(os.path.basename(path)))
     if os.path.lexists(temporary):  # left by a write that was cut off
         os.unlink(temporary)

@@ -43,12 +43,16 @@ def moved(saved: Mapping[str, Any], fresh: Plan) -> tuple[Moved, ...]:
     ]
     if found:
         return tuple(found)
-    for name, then in saved["nodes"].items():
-        now = fresh.nodes.get(name)
-        if now is None or now.failure is not None or then["digest"] == now.digest:
-            continue
-        found += _differences(name, then["observed"], now.observed)
+    for name in covered(saved):
+        then, now = saved["nodes"][name], fresh.nodes.get(name)
+        if now is not None and now.failure is None and then["digest"] != now.digest:
+            found += _differences(name, then["observed"], now.observed)
     return tuple(found)
+
+
+def covered(saved: Mapping[str, Any]) -> tuple[str, ...]:
+    """The nodes that a saved plan changes: what it could not observe, or left alone, it says nothing about."""
+    return tuple(name for name, node in saved["nodes"].items() if node["observed"])
 
 
 def _differences(node: str, then: Mapping[str, Any], now: Mapping[str, Fields | None]) -> list[Moved]:

@@ -19,9 +19,10 @@ class Loaded:
     """What a repository declares, or why it declares nothing.
 
     `desired` is the chosen cluster's state, None where several were validated; `states` are those of all.
-    There are none with any problem, nor where anything is unchecked. `documents` counts by kind, mistaken ones included;
-    `nodes` are those of all clusters. `unchecked` names documents ("Cluster big") that could not be judged whole
-    because something is broken. `uncommitted`: files of the work tree that differ from the commit which was read.
+    There are none with any problem, nor where anything is unchecked; neither are there `warnings`, which a problem
+    may be the cause of. `documents` counts by kind, mistaken ones included; `nodes` those of all clusters.
+    `unchecked` names documents ("Cluster big") that could not be judged whole because something is broken.
+    `uncommitted`: files of the work tree that differ from the commit which was read.
     """
 
     root: str
@@ -97,7 +98,7 @@ def _judge(root: str, tree: Tree, revision: Revision, wanted: _Wanted) -> Loaded
         revision,
         desired=states[chosen] if chosen is not None and whole else None,
         problems=report.sorted_problems(),
-        warnings=report.sorted_warnings(),
+        warnings=() if report.problems else report.sorted_warnings(),
         documents=documents.counts,
         nodes=sum(len(state.nodes) for state in states.values()),
         states=states if whole else {},
@@ -108,8 +109,7 @@ def _judge(root: str, tree: Tree, revision: Revision, wanted: _Wanted) -> Loaded
 def _choose(documents: Documents, report: Report, root: str, wanted: _Wanted) -> str | None:
     """The name of the cluster that is meant; None where it is not clear, with a problem unless all are wanted."""
     names, at = sorted(documents.clusters), Origin(root, 0, 0)
-    # a document of an unknown kind may be a Cluster as well: its own problem is said, not what follows from it
-    sure = documents.complete and documents.counts and all(kind == "Versions" for kind, _ in documents.broken)
+    sure = documents.complete and documents.counts and all(kind != "Cluster" for kind, _ in documents.broken)
     if wanted.cluster is not None:
         if wanted.cluster in names:
             return wanted.cluster

@@ -99,8 +99,7 @@ class Located:
             repository = Repo(self.folder)
         except (GitError, OSError, ValueError) as e:
             return self._problem("git-unreadable", detail=str(e))
-        # a hook runs with GIT_DIR of its own repository: ours is meant, whatever the environment says
-        repository.git.update_environment(GIT_DIR=str(repository.git_dir), GIT_LITERAL_PATHSPECS="1")
+        repository.git.update_environment(GIT_LITERAL_PATHSPECS="1", **_own_environment(repository))
         try:
             opened = self._opened(repository, commit, worktree)
         except (GitError, OSError, ValueError) as e:
@@ -110,15 +109,10 @@ class Located:
         return opened
 
     def _opened(self, repository: Repo, commit: str | None, worktree: bool) -> Opened | Problem:
-        name = _resolve(repository, commit or "HEAD")
-        if name is None and worktree and not self.bare:
-            return Opened(DirectoryTree(self.folder / self.below), Revision(None, dirty=True))
+        name = _resolve(repository, "HEAD" if commit is None else commit)
         if name is None:
-            if _resolve(repository, "HEAD") is None and commit is None:
-                return self._problem("git-no-commit-yet")
-            near = nearest(commit or "", _references(repository))
-            return self._problem("git-no-such-commit", found=commit or "HEAD", near=near)
-        summary = str(repository.git.log("-1", "--format=%s", name))[:200]
+            return self._without(repository, commit, worktree)
+        summary = str(repository.commit(name).summary)[:200]
         if worktree and self.bare:
             return self._problem("git-bare")
         changed = () if self.bare else self._changed(repository)
@@ -128,6 +122,17 @@ class Located:
         if entries is None:
             return self._problem("git-no-such-path", found=self.below, commit=name[:12])
         return Opened(GitTree(repository, entries), Revision(name, summary), changed)
+
+    def _without(self, repository: Repo, commit: str | None, worktree: bool) -> Opened | Problem:
+        """What is left where `commit` is none: the files on disk before the first commit, or why there is nothing."""
+        if commit is not None:
+            near = nearest(commit, _references(repository))
+            return self._problem("git-no-such-commit", found=commit, near=near)
+        if (head := _verified(repository, "HEAD")) is not None:
+            return self._problem("git-unreadable", detail=f"missing object {head}")
+        if worktree and not self.bare:
+            return Opened(DirectoryTree(self.folder / self.below), Revision(None, dirty=True))
+        return self._problem("git-no-commit-yet")
 
     def _problem(self, code: str, **data: Datum) -> Problem:
         return Problem(self._named, 0, 0, code, data=data)
@@ -142,20 +147,32 @@ class Located:
         return tuple(path for state, path in entries if state != b"??" or is_manifest(path.removeprefix(prefix)))
 
 
+def _own_environment(repository: Repo) -> dict[str, str]:
+    """What a hook of another repository has set, as it is for this one.
+
+    Only where it is set: a Git directory that is named this way is not checked for its owner.
+    """
+    own = {"GIT_DIR": str(repository.git_dir), "GIT_INDEX_FILE": str(Path(repository.git_dir) / "index")}
+    if repository.working_tree_dir is not None:
+        own["GIT_WORK_TREE"] = str(repository.working_tree_dir)
+    return {name: value for name, value in own.items() if name in os.environ}
+
+
 def _resolve(repository: Repo, name: str) -> str | None:
     """The full hash of the commit that `name` (hash, branch, tag, HEAD~1) stands for, or None."""
+    return _verified(repository, f"{name}^{{commit}}") if _REVISION.fullmatch(name) else None
+
+
+def _verified(repository: Repo, name: str) -> str | None:
+    """The hash that `name` stands for, or None where it stands for nothing. Raises GitError where Git cannot tell."""
     from git.exc import GitCommandError
 
-    if not _REVISION.fullmatch(name):
-        return None
     try:
-        return str(repository.git.rev_parse("--verify", "--quiet", f"{name}^{{commit}}"))
+        return str(repository.git.rev_parse("--verify", "--quiet", name))
     except GitCommandError as e:
-        if e.status == 1:  # --quiet: not a name of anything
+        if e.status == 1:  # 128 is that Git could not look: another owner, a damaged repository
             return None
-        if "dubious ownership" in str(e.stderr):
-            raise
-        return None
+        raise
 
 
 def _references(repository: Repo) -> list[str]:
@@ -185,5 +202,6 @@ def _entries(repository: Repo, commit: str, below: str) -> dict[str, tuple[str, 
 
 
 def _first_line(error: Exception) -> str:
-    stderr = str(getattr(error, "stderr", "") or error)
-    return next((line.strip() for line in stderr.splitlines() if line.strip()), type(error).__name__)
+    """What git said; GitPython wraps it as `stderr: '...'`."""
+    said = str(getattr(error, "stderr", "") or error).strip().removeprefix("stderr: '").rstrip("'")
+    return next((line for line in said.splitlines() if line.strip()), type(error).__name__)

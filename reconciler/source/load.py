@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from reconciler.model.desired import Origin
 from reconciler.model.manifest import KINDS, LATER_KINDS, Cluster, Versions
+from reconciler.model.manifest_hosts import is_node_name
 from reconciler.source.explain import explain
 from reconciler.source.parse import MAX_BYTES, Document, parse
 from reconciler.source.report import Report
@@ -31,13 +32,16 @@ class Declared:
 @dataclass(slots=True)
 class Documents:
     """What a tree declares. `broken` names documents with mistakes, as (kind, name); what refers to them is not blamed.
+    `unjudged` is the same for people.
 
-    Not `complete`: some file could not be read to its end, so that a name may be missing that is declared.
+    Not `complete`: a name may be missing that somebody meant to declare, since a file could not be read to its end, or
+    a document has no valid name, or that of another one.
     """
 
     versions: dict[str, Declared] = field(default_factory=dict)
     clusters: dict[str, Declared] = field(default_factory=dict)
     broken: set[tuple[str, str]] = field(default_factory=set)
+    unjudged: set[str] = field(default_factory=set)
     counts: dict[str, int] = field(default_factory=dict)
     complete: bool = True
 
@@ -83,21 +87,20 @@ def _add(document: Document, report: Report, found: Documents) -> None:
     if kind in KINDS:
         found.counts[kind] = found.counts.get(kind, 0) + 1
     if manifest is None or document.repeated:
-        found.broken.add((kind, name))
+        meant = (kind,) if kind in KINDS or kind in LATER_KINDS else tuple(KINDS)
+        found.broken |= {(k, name) for k in meant}
+        if kind in KINDS and name:
+            found.unjudged.add(f"{kind} {name}")
+        found.complete &= is_node_name(name) or kind in LATER_KINDS
         return
     group = found.versions if isinstance(manifest, Versions) else found.clusters
     declared = Declared(document, manifest)
     first = group.setdefault(declared.name, declared)
     if first is not declared:
-        place = first.document.value(("metadata", "name"))
-        report.say(
-            document.value(("metadata", "name")),
-            "document-twice",
-            kind=kind,
-            found=name,
-            file=place.file,
-            line=place.line,
-        )
+        place, path = first.document.value(("metadata", "name")), ("metadata", "name")
+        data = {"kind": kind, "file": place.file}
+        report.say(document.value(path), "document-twice", data=data, found=name, line=place.line)
+        found.complete = False
 
 
 def _label(document: Document) -> tuple[str, str]:

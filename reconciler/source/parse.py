@@ -158,7 +158,7 @@ class _Builder:
         if event.anchor is not None:
             self._refuse(event, "yaml-anchor")
         if event.tag is not None:
-            self._refuse(event, "yaml-tag", found=str(event.tag))
+            self._refuse(event, "yaml-tag", found=str(event.tag).replace("tag:yaml.org,2002:", "!!"))
 
     def _key_wanted(self) -> bool:
         return bool(self._stack) and self._stack[-1].key is None and isinstance(self._stack[-1].data, dict)

@@ -43,8 +43,7 @@ class Resolver:
     def resolve(self, revision: Revision) -> dict[str, DesiredState]:
         """The state of each Cluster, by name."""
         stacks = Stacks(self.documents, self.report, self._nulls)
-        broken = {f"{kind} {name}" for kind, name in self.documents.broken if name and kind in ("Versions", "Cluster")}
-        self.report.unchecked |= broken
+        self.report.unchecked |= self.documents.unjudged
         states = {n: self._cluster(d, stacks, revision) for n, d in sorted(self.documents.clusters.items())}
         for said, removed in self._nulls.values():
             if not removed:

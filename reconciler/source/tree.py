@@ -60,13 +60,15 @@ class DirectoryTree:
         except OSError as e:
             return Failure("not-regular") if at.is_symlink() else _failure(e)
         try:
-            with os.fdopen(descriptor, "rb") as file:
-                found = os.fstat(file.fileno())
-                if not stat.S_ISREG(found.st_mode):
-                    return Failure("not-regular")
+            found = os.fstat(descriptor)
+            if not stat.S_ISREG(found.st_mode):
+                return Failure("not-regular")
+            with os.fdopen(descriptor, "rb", closefd=False) as file:
                 content = file.read(limit + 1)
         except OSError as e:
             return _failure(e)
+        finally:
+            os.close(descriptor)
         return content if len(content) <= limit else Failure("file-too-large", size=max(found.st_size, len(content)))
 
 

@@ -20,6 +20,7 @@ from reconciler.transport.hostkeys import HostKey, KnownHosts
 FIRST = 200  # of what a server said that does not speak SSH
 POLL = 5.0  # seconds between paramiko's looks at its own state while nothing arrives; closing does not wait for it
 KEEPALIVE = 15  # seconds: keeps NAT entries alive, and gives the kernel something to miss an acknowledgement for
+OPEN_CONNECT_FAILED = 2  # RFC 4254, 5.1: the jump host did try
 RSA_SIGNATURES = ("rsa-sha2-512", "rsa-sha2-256")  # of the key type ssh-rsa; its own name would mean SHA-1
 
 
@@ -132,3 +133,14 @@ def explain(error: BaseException, wire: Wire, transport: paramiko.Transport | No
     if isinstance(error, paramiko.AuthenticationException) or (greeted and isinstance(error, paramiko.SSHException)):
         return Unreachable("AuthenticationRefused", **where, detail=detail)
     return Unreachable("ConnectionLost", **where, stage="login" if greeted else "handshake", detail=detail)
+
+
+def explain_jump(error: BaseException, jump: str | None, host: str, port: int, late: bool) -> ReconcileError:
+    """What it means that a jump host opened no connection to `host`: it may not, it is gone, or the node is not there."""
+    where = {"jump": jump, "host": host, "port": port, "detail": str(error) or type(error).__name__}
+    if late:
+        return Unreachable("DeadlinePassed", **where, stage="jump")
+    if isinstance(error, paramiko.ChannelException) and error.code == OPEN_CONNECT_FAILED:
+        return Unreachable("ConnectionRefused", **where, stage="jump")
+    refused = isinstance(error, paramiko.ChannelException)
+    return Unreachable("JumpFailed", **where, inner="ForwardingRefused" if refused else "ConnectionLost")

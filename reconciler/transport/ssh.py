@@ -160,8 +160,8 @@ def jump_access(access: SshAccess) -> SshAccess:
     user, at, rest = (access.jump or "").rpartition("@")
     host, port = rest, str(SSH_PORT)
     if rest.startswith("["):
-        host, _, port = rest[1:].partition("]")
-        port = port.lstrip(":") or str(SSH_PORT)
+        host, closed, port = rest[1:].partition("]")
+        port = (port.removeprefix(":") or str(SSH_PORT)) if closed else ""
     elif rest.count(":") == 1:
         host, _, port = rest.partition(":")
     if not host or not port.isdigit():
@@ -226,10 +226,8 @@ class SshTransport:
         except ReconcileError as e:
             raise Unreachable("JumpFailed", **{**e.data, "jump": access.jump, "inner": e.reason}) from None
         except Exception as e:  # noqa: BLE001 as above
-            late = time.monotonic() >= until
-            raise Unreachable(
-                "JumpFailed", jump=access.jump, inner="DeadlinePassed" if late else "ConnectionRefused", detail=str(e)
-            ) from None
+            _, link, _ = _fabric()
+            raise link.explain_jump(e, access.jump, access.host, access.port, time.monotonic() >= until) from None
         return self._secure(access, until, inner)
 
     def _secure(self, access: SshAccess, until: float, sock: Any) -> SshConnection:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -45,22 +46,31 @@ def free_port() -> int:
         return int(s.getsockname()[1])
 
 
-def children(pid: int) -> list[int]:
-    """All processes below `pid`, from /proc."""
+def children(pid: int) -> dict[int, str]:
+    """All processes below `pid` with their names, from /proc."""
     parents: dict[int, list[int]] = {}
+    names: dict[int, str] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                stat = (entry / "stat").read_text()
+                before, _, after = (entry / "stat").read_text().rpartition(")")
             except (FileNotFoundError, ProcessLookupError):  # ended since it was listed
                 continue
-            parents.setdefault(int(stat.rpartition(")")[2].split()[1]), []).append(int(entry.name))
-    found, todo = [], [pid]
+            names[int(entry.name)] = before.partition("(")[2]
+            parents.setdefault(int(after.split()[1]), []).append(int(entry.name))
+    found: dict[int, str] = {}
+    todo = [pid]
     while todo:
         below = parents.get(todo.pop(), [])
-        found += below
+        found.update((child, names[child]) for child in below)
         todo += below
     return found
+
+
+def kill(pids: list[int]) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):  # ended by itself since it was listed
+            os.kill(pid, signal.SIGKILL)
 
 
 @dataclass
@@ -94,7 +104,7 @@ class Sshd:
 
     def sessions(self) -> list[int]:
         """The server's own processes for connections, without what they started."""
-        return [pid for pid in children(self.process.pid) if Path(f"/proc/{pid}/comm").read_text().startswith("sshd")]
+        return [pid for pid, name in children(self.process.pid).items() if name.startswith("sshd")]
 
 
 @contextmanager
@@ -135,15 +145,14 @@ def sshd(directory: Path, client_key: Path, kinds: tuple[str, ...] = ("ed25519",
     process = subprocess.Popen(argv, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, cwd="/")
     server = Sshd(port, here, client_key, keys, process)
     listening = threading.Event()
-    reader = threading.Thread(target=_follow, args=(server, listening))
+    reader = threading.Thread(target=_follow, args=(server, listening), daemon=True)
     reader.start()
     try:
         assert listening.wait(20), server.log
         assert process.poll() is None, server.log
         yield server
     finally:
-        for pid in [process.pid, *server.sessions()]:
-            os.kill(pid, signal.SIGKILL)
+        kill([*server.sessions(), process.pid])
         process.wait()
         reader.join(20)
 
@@ -179,11 +188,11 @@ def fake(serve: Callable[[socket.socket], None]) -> Iterator[int]:
             except OSError:
                 return
             open_ones.append(connection)
-            threads.append(threading.Thread(target=handle, args=(connection,)))
+            threads.append(threading.Thread(target=handle, args=(connection,), daemon=True))
             threads[-1].start()
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        acceptor = threading.Thread(target=accept, args=(listener,))
+        acceptor = threading.Thread(target=accept, args=(listener,), daemon=True)
         acceptor.start()
         try:
             yield int(listener.getsockname()[1])
