@@ -72,7 +72,9 @@ def holder_frozen(claims: Claims, lab: Lab, folder: Path) -> None:
     second = first.other("second")
     early = second.run("apply")
     print(early.stderr)
-    claims.check("while the lease is live the second controller exits with 6 and writes nothing", early.code == 6, f"exit {early.code}")
+    claims.check(
+        "while the lease is live the second controller exits with 6 and writes nothing", early.code == 6, f"exit {early.code}"
+    )
     truth.wait_in(node, "grep -q end /var/log/lab-slow.log", timeout=60)
     truth.wait_until(lambda: second.run("apply").code == 0, "the second controller's apply", timeout=60)
     mark = (second.repo / "files/0").read_text().replace("frozen", "second")
