@@ -72,7 +72,7 @@ class Lab:
         options: Mapping[str, NodeSpec | str] | None = None,
         timeout: float = 180.0,
     ) -> None:
-        """Bring up what is missing of gpu01.., deb01.. and the nodes in `options`; returns when what it started is ready.
+        """Start what is missing of gpu01.., deb01.. and the nodes in `options`; returns when what it started is ready.
 
         An option is a NodeSpec, or text such as "mem=6G,disk=host".
         """
