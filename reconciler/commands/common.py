@@ -22,6 +22,7 @@ from reconciler.pool import Pool
 from reconciler.render import data
 from reconciler.render.problems import problem_text
 from reconciler.render.progress import Progress
+from reconciler.render.text import count, safe
 from reconciler.source import Loaded, load_desired
 from reconciler.transport.base import Transport
 
@@ -73,7 +74,7 @@ def desired_state(request: Request) -> tuple[DesiredState, Loaded]:
     if loaded.desired is None:
         for problem in loaded.problems:
             click.echo(problem_text(problem), err=True)
-        raise Refused("ManifestProblems", count=len(loaded.problems), path=request.path)
+        raise Refused("ManifestProblems", problems=count(len(loaded.problems), "problem"), path=request.path)
     return loaded.desired, loaded
 
 
@@ -116,8 +117,8 @@ def engine(desired: DesiredState, request: Request, emit: Emit, transport: Trans
 def _expand(hosts: str) -> tuple[str, ...]:
     try:
         return tuple(expand(hosts))
-    except ValueError as e:
-        raise click.UsageError(str(e)) from None
+    except ValueError:
+        raise click.UsageError(f"'{safe(hosts)}' is not a host list: gpu01, gpu[01-08] or gpu[01-04,07]") from None
 
 
 def source_of(request: Request) -> str:

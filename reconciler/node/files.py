@@ -120,10 +120,15 @@ def make_directories(directory: str) -> None:
     os.chmod(directory, 0o755)
 
 
+def _temporary(name: str) -> str:
+    """A hidden name beside `name`, always the same one, that is not longer than a name may be (255 bytes)."""
+    return ".%s.reconcile" % (name if len(name) < 200 else hashlib.sha256(name.encode()).hexdigest())
+
+
 def _replace(path: str, data: bytes, mode: int, uid: int, gid: int) -> None:
     directory = os.path.dirname(path)
     make_directories(directory)
-    temporary = os.path.join(directory, ".%s.reconcile" % os.path.basename(path))
+    temporary = os.path.join(directory, _temporary(os.path.basename(path)))
     if os.path.lexists(temporary):  # left by a write that was cut off
         os.unlink(temporary)
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

@@ -73,6 +73,7 @@ _SENTENCES = {
     # the call as a whole
     "NoSuchNode": "no node of cluster {cluster} is named '{name}'",
     "NoSuchTarget": "'{name}' is neither a resource kind ({kinds}) nor a declared resource",
+    "ManifestProblems": "nothing was looked at on any node: the manifests in {path} have {problems}",
     "AlreadyUsed": "plan {plan} was carried out already: a saved plan is for one use; make a new one",
     "Moved": "plan {plan} is stale",
     "NotAPlan": "{path} is not a saved plan: {detail}",
