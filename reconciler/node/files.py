@@ -107,7 +107,7 @@ def write(path: str, content: str, mode: int, owner: str, group: str) -> Dict[st
 
 
 def make_directories(directory: str) -> None:
-    """Every missing directory down to `directory`, 0755. `os.makedirs` would let this program's umask make them 0700."""
+    """Every missing directory down to `directory`, 0755 whatever the umask is."""
     parent = os.path.dirname(directory)
     if parent != directory and not os.path.isdir(parent):
         make_directories(parent)
