@@ -18,8 +18,8 @@ def up(config: LabConfig) -> None:
     """Bridge, unreachable route and address translation; each only where missing."""
     if not exists(config.bridge):
         run("ip", "link", "add", config.bridge, "type", "bridge")
-        run("ip", "address", "add", f"{config.gateway}/24", "dev", config.bridge)
-        run("ip", "link", "set", config.bridge, "up")
+    run("ip", "address", "replace", f"{config.gateway}/24", "dev", config.bridge)
+    run("ip", "link", "set", config.bridge, "up")
     run("ip", "route", "replace", "unreachable", config.network, "metric", _UNREACHABLE_METRIC)
     if run("nft", "list", "table", "ip", config.nft_table, check=False).returncode != 0:
         run("nft", "-f", "-", stdin=_translation(config))
@@ -80,7 +80,7 @@ def plug(config: LabConfig, node: str, address: str) -> None:
     if not exists(link):
         run("ip", "link", "add", link, "type", "veth", "peer", "name", "eth0",
             "address", hardware_address(address), "netns", link)  # fmt: skip
-        run("ip", "-n", link, "address", "add", f"{address}/24", "dev", "eth0")
+    run("ip", "-n", link, "address", "replace", f"{address}/24", "dev", "eth0")
     run("ip", "link", "set", link, "master", config.bridge, "up")
     run("ip", "-n", link, "link", "set", "lo", "up")
     run("ip", "-n", link, "link", "set", "eth0", "up")
@@ -120,6 +120,6 @@ def loss(config: LabConfig, node: str, percent: int) -> None:
     run("nft", "delete", "table", "bridge", table, check=False)
     if percent == 0:
         return
-    rule = f'oifname "{config.link(node)}" numgen random mod 100 < {percent} drop;'
+    rule = f'oifname "{config.link(node)}" numgen random mod 100 <= {percent - 1} drop;'
     chains = (f"  chain {hook} {{ type filter hook {hook} priority 0; {rule} }}\n" for hook in ("forward", "output"))
     run("nft", "-f", "-", stdin=f"table bridge {table} {{\n{''.join(chains)}}}\n")

@@ -26,7 +26,8 @@ def _definitions(part: Dict[str, Any], directory: str) -> str:
 
 def _dnf(part: Dict[str, Any], run_all: Runner) -> Dict[str, Any]:
     extra = _definitions(part, os.path.join(state.RUN, "dnf", "repos.d"))
-    argv = ["dnf", "-q", "repoquery", "--showduplicates", "--disableplugin=versionlock"]
+    # versionlock hides versions; generate_completion_cache writes below /var/cache whatever cachedir says
+    argv = ["dnf", "-q", "repoquery", "--showduplicates", "--disableplugin=versionlock,generate_completion_cache"]
     argv += ["--setopt=cachedir=" + os.path.join(state.RUN, "dnf", "cache"), "--setopt=reposdir=/etc/yum.repos.d," + extra]
     argv += ["--setopt=logdir=/run/reconcile/dnf", "--setopt=persistdir=/run/reconcile/dnf/persist"]
     argv += ["--qf", "%{name}\\t%{epoch}\\t%{version}\\t%{release}\\t%{arch}", "--"] + part["names"]

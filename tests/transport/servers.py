@@ -152,7 +152,7 @@ def sshd(directory: Path, client_key: Path, kinds: tuple[str, ...] = ("ed25519",
         assert process.poll() is None, server.log
         yield server
     finally:
-        kill([*server.sessions(), process.pid])
+        kill([*children(process.pid), process.pid])
         process.wait()
         reader.join(20)
 
