@@ -161,7 +161,8 @@ class Executor:
         differing = self.verify(work.name, work.channel, completed) if completed else ()
         self.journal.append("verified", **about, differing=[str(c.id) for c in differing])
         ok = record["state"] == "done" and not differing
-        self.emit(now("step-finished", work.name, step=step.number, title=step.title, ok=ok, seconds=seconds, resources=resources))
+        told = {"ok": ok, "seconds": seconds, "resources": resources, "warnings": _warnings(record)}
+        self.emit(now("step-finished", work.name, step=step.number, title=step.title, **told))
         if not ok:
             raise self._failed(step, record, differing)
         work.done.append(step)
@@ -230,6 +231,12 @@ class Executor:
             still=[{"resource": str(c.id), "fields": [[f.path, f.before, f.after] for f in c.fields]} for c in differing],
             **_command(record),
         )
+
+
+def _warnings(record: Mapping[str, Any]) -> list[str]:
+    """What rpm says of scriptlets that failed: all but %pre and %preun count as success to it, and the package is there."""
+    said = [line for result in record.get("results", []) for line in f"{result.get('out')}\n{result.get('err')}".splitlines()]
+    return list(dict.fromkeys(line.strip() for line in said if "scriptlet" in line))
 
 
 def _command(record: Mapping[str, Any]) -> dict[str, Any]:
