@@ -248,5 +248,6 @@ def _command(record: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "argv": commands[len(results) - 1]["argv"],
         "status": last.get("status"),
-        "output": (last.get("err") or last.get("out") or "")[-2000:],
+        # both: apt says what is the matter on stdout, and only that something is on stderr
+        "output": "\n".join(said for name in ("out", "err") if (said := str(last.get(name) or "").strip()))[-2000:],
     }
