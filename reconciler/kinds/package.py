@@ -95,7 +95,7 @@ class Package:
             return held(code, observed, detail=detail)
         if needed and (needed.status != 0 or self._others(needed.out, context)):
             text = (needed.err + b" " + needed.out).decode("utf-8", "replace")
-            return held("StillNeeded", observed, detail=raw.clean(text))
+            return held("StillNeeded", observed, detail=raw.clean(text.rpartition("Failed dependencies:")[2]))
         return Verdict(Action.DELETE, (FieldChange("version", observed["version"], None),), observed=observed)
 
     def _others(self, simulated: bytes, context: Context) -> bool:
