@@ -15,6 +15,8 @@ from lab.disk import mount_layer, unmount_below
 from lab.errors import LabError, NotUpError, UsageError
 from lab.images.base import base_image
 from lab.images.faces import face_image
+from lab.images.scratch import sweep
+from lab.images.store import note_use
 from lab.node import LabNode, spawn
 from lab.nodespec import NodeSpec, default_names, nearest, parse_option
 from lab.packages.repositories import repositories
@@ -43,8 +45,8 @@ class Lab:
 
     @property
     def is_up(self) -> bool:
-        served = cgroups.pids(f"{self.config.cgroup}/http")
-        return network.exists(self.config.bridge) and self.known_hosts.exists() and bool(served)
+        served = all(cgroups.pids(self._group_of(server)) for server in ("http", "ntp"))
+        return network.exists(self.config.bridge) and self.known_hosts.exists() and served
 
     @property
     def nodes(self) -> dict[str, LabNode]:
@@ -71,7 +73,7 @@ class Lab:
         options: Mapping[str, NodeSpec | str] | None = None,
         timeout: float = 180.0,
     ) -> None:
-        """Bring up what is missing of gpu01.., deb01.. and the nodes in `options`; returns when all are ready.
+        """Start what is missing of gpu01.., deb01.. and the nodes in `options`; returns when what it started is ready.
 
         An option is a NodeSpec, or text such as "mem=6G,disk=host".
         """
@@ -98,20 +100,29 @@ class Lab:
         config.state.mkdir(mode=0o755, parents=True, exist_ok=True)
         ensure_key(config.identity, f"reconcile-{config.name}")
         with _flock(config.cache / ".lock"):
+            sweep(config.cache)
             repos = repositories(config.cache, config.gateway)
             base = base_image(config.cache)
             layers = {"base": base}
             layers["el9"] = face_image(config.cache, "el9", base, repos.rpms_os)
             layers["debian"] = face_image(config.cache, "debian", base, repos.rpms_os)
+            note_use(config.state, [*layers.values(), *repos.by_url().values()])
         for name, image in layers.items():
             mount_layer(image, config.state / "layers" / name)
         sysctls.acquire(config.run, config.name)
         network.up(config)
-        group = f"{config.cgroup}/http"
+        roots = [f"{name}={folder}" for name, folder in repos.by_url().items()]
+        self._serve("http", "lab.httpd", config.gateway, str(HTTP_PORT), *roots)
+        self._serve("ntp", "lab.ntpd", config.gateway)
+
+    def _serve(self, name: str, module: str, *words: str) -> None:
+        group = self._group_of(name)
         if not cgroups.pids(group):
             cgroups.create(group)
-            roots = [f"{name}={folder}" for name, folder in repos.by_url().items()]
-            spawn(config.state / "http", "lab.httpd", group, config.gateway, str(HTTP_PORT), *roots)
+            spawn(self.config.state / name, module, group, *words)
+
+    def _group_of(self, server: str) -> str:
+        return f"{self.config.cgroup}/{server}"
 
     def _known_hosts(self, nodes: Iterable[LabNode]) -> None:
         keys = self.config.state / "hostkeys"
@@ -132,6 +143,8 @@ class Lab:
             unmount_below(config.state)
             network.down(config)
             cgroups.remove(config.cgroup)
+            with _flock(config.cache / ".lock"):
+                sweep(config.cache)
             shutil.rmtree(config.cache / "disks" / config.name, ignore_errors=True)
             sysctls.release(config.run, config.name)
             shutil.rmtree(config.state, ignore_errors=True)

@@ -17,9 +17,10 @@ def exists(link: str) -> bool:
 def up(config: LabConfig) -> None:
     """Bridge, unreachable route and address translation; each only where missing."""
     if not exists(config.bridge):
-        run("ip", "link", "add", config.bridge, "type", "bridge")
-        run("ip", "address", "add", f"{config.gateway}/24", "dev", config.bridge)
-        run("ip", "link", "set", config.bridge, "up")
+        # an address of its own: a bridge takes the lowest of its ports' otherwise, and changes it with every node
+        run("ip", "link", "add", config.bridge, "address", hardware_address(config.gateway), "type", "bridge")
+    run("ip", "address", "replace", f"{config.gateway}/24", "dev", config.bridge)
+    run("ip", "link", "set", config.bridge, "up")
     run("ip", "route", "replace", "unreachable", config.network, "metric", _UNREACHABLE_METRIC)
     if run("nft", "list", "table", "ip", config.nft_table, check=False).returncode != 0:
         run("nft", "-f", "-", stdin=_translation(config))
@@ -80,7 +81,7 @@ def plug(config: LabConfig, node: str, address: str) -> None:
     if not exists(link):
         run("ip", "link", "add", link, "type", "veth", "peer", "name", "eth0",
             "address", hardware_address(address), "netns", link)  # fmt: skip
-        run("ip", "-n", link, "address", "add", f"{address}/24", "dev", "eth0")
+    run("ip", "-n", link, "address", "replace", f"{address}/24", "dev", "eth0")
     run("ip", "link", "set", link, "master", config.bridge, "up")
     run("ip", "-n", link, "link", "set", "lo", "up")
     run("ip", "-n", link, "link", "set", "eth0", "up")
@@ -88,7 +89,7 @@ def plug(config: LabConfig, node: str, address: str) -> None:
 
 
 def hardware_address(address: str) -> str:
-    """A node's network card: the same after every reset, or its peers would talk to the former card for seconds."""
+    """The network card of an address: kept over resets, or peers would talk to the former card for seconds."""
     return "02:00:" + ":".join(f"{int(octet):02x}" for octet in address.split("."))
 
 
@@ -120,6 +121,6 @@ def loss(config: LabConfig, node: str, percent: int) -> None:
     run("nft", "delete", "table", "bridge", table, check=False)
     if percent == 0:
         return
-    rule = f'oifname "{config.link(node)}" numgen random mod 100 < {percent} drop;'
+    rule = f'oifname "{config.link(node)}" numgen random mod 100 <= {percent - 1} drop;'
     chains = (f"  chain {hook} {{ type filter hook {hook} priority 0; {rule} }}\n" for hook in ("forward", "output"))
     run("nft", "-f", "-", stdin=f"table bridge {table} {{\n{''.join(chains)}}}\n")

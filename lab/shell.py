@@ -41,11 +41,6 @@ def wait_for(condition: Callable[[], bool], what: str, timeout: float, interval:
         time.sleep(interval)
 
 
-def scratch() -> str | None:
-    """Where temporary trees are made: memory where there is some (a third of the time that a disk takes)."""
-    return "/dev/shm" if Path("/dev/shm").is_dir() else None
-
-
 def say(text: str) -> None:
     """One line for the person who waits."""
     print(text, file=sys.stderr, flush=True)

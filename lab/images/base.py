@@ -1,12 +1,12 @@
 """The base image: a minimal Debian root with systemd, sshd, python3, dnf and rpm, as one squashfs."""
 
-import tempfile
 from pathlib import Path
 
 from lab.errors import LabError
 from lab.images.digest import digest
+from lab.images.scratch import scratch
 from lab.images.store import obtain
-from lab.shell import run, scratch
+from lab.shell import run
 
 SUITE = "bookworm"
 PACKAGES = (
@@ -30,8 +30,8 @@ def base_image(cache: Path) -> Path:
 
 
 def _build(out: Path) -> None:
-    with tempfile.TemporaryDirectory(prefix="reconcile-lab-base-", dir=scratch()) as folder:
-        root = Path(folder, "root")
+    with scratch("base") as folder:
+        root = folder / "root"
         run("mmdebstrap", *_OPTIONS, f"--include={','.join(PACKAGES)}", SUITE, root, *_apt_sources())
         for identity in ("etc/machine-id", "etc/hostname", "etc/resolv.conf", "var/lib/dbus/machine-id"):
             (root / identity).unlink(missing_ok=True)

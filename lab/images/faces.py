@@ -1,16 +1,16 @@
 """The two faces of a node, each a thin layer over the base image: CentOS Stream 9's, and plain Debian."""
 
 import shutil
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from lab.images import base
 from lab.images.digest import digest, sources
+from lab.images.scratch import scratch
 from lab.images.store import obtain
 from lab.nodespec import Face
 from lab.packages import el9_os
-from lab.shell import run, scratch
+from lab.shell import run
 
 _ROOTFS = Path(__file__).parent.parent / "rootfs"
 _MASKED = (
@@ -35,21 +35,16 @@ def face_image(cache: Path, face: Face, image: Path, rpm_os: Path) -> Path:
 
 
 def _build(face: Face, image: Path, out: Path, finish: Callable[[Path], None]) -> None:
-    with tempfile.TemporaryDirectory(prefix="reconcile-lab-face-", dir=scratch()) as temporary:
-        lower, upper, work, root = (Path(temporary, name) for name in ("lower", "upper", "work", "root"))
+    with scratch("face") as temporary:
+        lower, upper, work, root = (temporary / name for name in ("lower", "upper", "work", "root"))
         for folder in (lower, upper, work, root):
             folder.mkdir(mode=0o755)
         run("mount", "-o", "loop,ro", image, lower)
-        try:
-            run("mount", "-t", "overlay", "overlay", "-o", f"lowerdir={lower},upperdir={upper},workdir={work}", root)
-            try:
-                _common(root)
-                finish(root)
-            finally:
-                run("umount", root)
-            base.squash(upper, out)
-        finally:
-            run("umount", lower)
+        run("mount", "-t", "overlay", "overlay", "-o", f"lowerdir={lower},upperdir={upper},workdir={work}", root)
+        _common(root)
+        finish(root)
+        run("umount", root)
+        base.squash(upper, out)
 
 
 def _copy(tree: Path, root: Path) -> None:
@@ -95,6 +90,7 @@ def _centos(root: Path, rpm_os: Path) -> None:
     for link, target in (("yum", "dnf"), ("dnf4", "dnf-3")):
         (root / "usr/bin" / link).unlink(missing_ok=True)
         (root / "usr/bin" / link).symlink_to(target)
+    _sshd_unit(root)
     # Debian enables dnf's `local` plugin: it needs createrepo_c and breaks every transaction
     local = root / "etc/dnf/plugins/local.conf"
     local.write_text("[main]\nenabled = 0\n")
@@ -112,6 +108,17 @@ def _centos(root: Path, rpm_os: Path) -> None:
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
     for program in [*root.glob("usr/bin/apt*"), *root.glob("usr/bin/dpkg*")]:
         program.unlink()
+
+
+def _sshd_unit(root: Path) -> None:
+    """Debian calls it ssh.service, with sshd as an alias; here sshd is the name."""
+    units, own = root / "usr/lib/systemd/system", root / "etc/systemd/system"
+    text = (units / "ssh.service").read_text()
+    (units / "sshd.service").write_text("".join(f"{ln}\n" for ln in text.splitlines() if not ln.startswith("Alias=")))
+    names = (own / "sshd.service", own / "multi-user.target.wants/ssh.service", root / "etc/init.d/ssh")
+    for path in (units / "ssh.service", *names, *root.glob("etc/rc?.d/*ssh")):
+        path.unlink(missing_ok=True)
+    (own / "multi-user.target.wants/sshd.service").symlink_to("/usr/lib/systemd/system/sshd.service")
 
 
 def _debian(root: Path) -> None:

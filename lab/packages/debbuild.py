@@ -3,19 +3,19 @@
 import gzip
 import hashlib
 import shutil
-import tempfile
 from pathlib import Path
 
+from lab.images.scratch import scratch
 from lab.packages.debspec import Deb, tree
-from lab.shell import run, scratch
+from lab.shell import run
 
 
 def build_repository(debs: list[Deb], out: Path, label: str) -> None:
     """Build every package into `out` and write its index."""
     out.mkdir(parents=True)
-    with tempfile.TemporaryDirectory(prefix="reconcile-lab-deb-", dir=scratch()) as folder:
+    with scratch("deb") as folder:
         for number, deb in enumerate(debs):
-            _build(deb, Path(folder, str(number)), out)
+            _build(deb, folder / str(number), out)
     packages = run("dpkg-scanpackages", "--multiversion", ".", cwd=out).stdout.encode()
     indexes = {"Packages": packages, "Packages.gz": gzip.compress(packages, mtime=0)}
     for name, data in indexes.items():

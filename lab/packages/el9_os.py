@@ -77,6 +77,7 @@ def chrony(server: str, tree: str) -> Rpm:
         files={
             "/etc/chrony.conf": conf,
             "/usr/lib/systemd/system/chronyd.service": _CHRONYD,
+            "/usr/lib/systemd/ntp-units.d/50-chronyd.list": "chronyd.service\n",
             "/var/lib/chrony/README": "state of chronyd\n",
         },
         config=("/etc/chrony.conf",),

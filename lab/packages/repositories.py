@@ -1,10 +1,10 @@
 """All package repositories of the lab, from the cache."""
 
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from lab.images.digest import digest, sources
+from lab.images.scratch import scratch
 from lab.images.store import obtain
 from lab.packages import debbuild, debs, debspec, el9_nvidia, el9_os, rpmbuild
 from lab.packages.debspec import Deb
@@ -58,6 +58,6 @@ def _debs(cache: Path, name: str, packages: list[Deb]) -> Path:
 
 
 def _unpack_chrony(out: Path) -> None:
-    with tempfile.TemporaryDirectory(prefix="reconcile-lab-deb-") as scratch:
-        run("apt-get", "download", "-q", "chrony", cwd=Path(scratch))
-        run("dpkg-deb", "-x", next(Path(scratch).glob("chrony_*.deb")), out)
+    with scratch("deb") as folder:
+        run("apt-get", "download", "-q", "chrony", cwd=folder)
+        run("dpkg-deb", "-x", next(folder.glob("chrony_*.deb")), out)

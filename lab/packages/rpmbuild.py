@@ -3,13 +3,13 @@
 import os
 import shutil
 import subprocess
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from lab.errors import LabError
+from lab.images.scratch import scratch
 from lab.packages.rpmspec import Rpm, render
-from lab.shell import run, scratch
+from lab.shell import run
 
 KEY_FILE = "D42D0685.pub"  # the name that NVIDIA gives its key in this repository
 _KEY_NAME = "reconcile lab packages"
@@ -46,10 +46,10 @@ def _gpg(home: Path, *words: str) -> str:
 def build_repository(rpms: list[Rpm], out: Path, gnupg: Path) -> None:
     """Build every package into `out`, sign all with the lab's key and write the repodata and the public key."""
     out.mkdir(parents=True)
-    with tempfile.TemporaryDirectory(prefix="reconcile-lab-rpm-", dir=scratch()) as folder:
+    with scratch("rpm") as folder:
         workers = min(4, os.cpu_count() or 1)
         with ThreadPoolExecutor(workers) as pool:
-            for built in [pool.submit(_build, rpms[i::workers], Path(folder, str(i)), out) for i in range(workers)]:
+            for built in [pool.submit(_build, rpms[i::workers], folder / str(i), out) for i in range(workers)]:
                 built.result()
         missing = [rpm.nevra for rpm in rpms if not (out / rpm.filename).exists()]
         if missing:
@@ -70,11 +70,11 @@ def _build(rpms: list[Rpm], top: Path, out: Path) -> None:
     run("rpmbuild", "-bb", "--quiet", "--define", f"_topdir {top}", "--define", f"_rpmdir {out}", *defines, *specs)
 
 
-def _sign(files: list[Path], gnupg: Path, home: str) -> None:
+def _sign(files: list[Path], gnupg: Path, home: Path) -> None:
     # rpmsign waits for a pinentry on a terminal it finds: none here
     defines = {"_gpg_path": str(gnupg), "_gpg_name": _KEY_NAME, "__gpg": shutil.which("gpg") or "gpg"}
     argv = ["rpmsign", "--addsign", *(word for pair in defines.items() for word in ("--define", " ".join(pair)))]
-    env = {**os.environ, "GNUPGHOME": str(gnupg), "HOME": home}
+    env = {**os.environ, "GNUPGHOME": str(gnupg), "HOME": str(home)}
     try:
         run(*argv, *files, env=env)
     finally:

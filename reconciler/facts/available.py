@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from reconciler.facts import raw
-from reconciler.facts.packages import Version, parse_deb_version
+import re
+from functools import cmp_to_key
+
+from reconciler.facts import order, raw
+from reconciler.facts.packages import Version, is_number, parse_deb_version
 from reconciler.model.desired import PackageManager
 from reconciler.model.fact import Absent, Available, Fact, Facts, Probe, Unknown, Value
 
 KEY = "available"
+# what rpmbuild and Debian's policy allow in a version: it goes into argv, and into the lines of `dnf shell`
+_RPM_WORD = re.compile(r"[A-Za-z0-9._+~^]+")
+_DEB_WORD = re.compile(r"[A-Za-z0-9.+~:-]+")
 
 
 def probe(manager: PackageManager, names: tuple[str, ...], repositories: tuple[tuple[str, str], ...]) -> Probe:
@@ -16,19 +22,23 @@ def probe(manager: PackageManager, names: tuple[str, ...], repositories: tuple[t
 
 
 def parse_dnf(text: Fact[str]) -> Fact[dict[str, tuple[Version, ...]]]:
-    """`repoquery --showduplicates` in our format: oldest first, as dnf sorts them."""
+    """`repoquery --showduplicates` in our format. dnf sorts its lines as text, 1.10 before 1.9: put in order here."""
     if not isinstance(text, Value):
         return text
-    found: dict[str, tuple[Version, ...]] = {}
+    found: dict[str, set[Version]] = {}
     for line in text.value.splitlines():
         fields = line.split("\t")
-        if len(fields) == 5 and fields[4] != "src":
-            version = Version(*fields[1:4])
-            if version not in found.get(fields[0], ()):
-                found[fields[0]] = (*found.get(fields[0], ()), version)
+        if len(fields) == 5 and fields[0] and is_number(fields[1]) and all(map(_RPM_WORD.fullmatch, fields[2:4])):
+            if fields[4] != "src":
+                found.setdefault(fields[0], set()).add(Version(*fields[1:4]))
         elif line.strip():
             return Unknown("UnreadableLine", raw.clean(line, 120))
-    return Value(found)
+    return Value({name: tuple(sorted(versions, key=cmp_to_key(_compare))) for name, versions in found.items()})
+
+
+def _compare(one: Version, two: Version) -> int:
+    pairs = ((one.epoch, two.epoch), (one.version, two.version), (one.release, two.release))
+    return next((result for pair in pairs if (result := order.compare(*pair))), 0)
 
 
 def parse_apt(text: Fact[str]) -> Fact[dict[str, tuple[Version, ...]]]:
@@ -38,7 +48,7 @@ def parse_apt(text: Fact[str]) -> Fact[dict[str, tuple[Version, ...]]]:
     found: dict[str, tuple[Version, ...]] = {}
     for line in text.value.splitlines():
         fields = [field.strip() for field in line.split("|")]
-        if len(fields) != 3:
+        if len(fields) != 3 or not fields[0] or not _DEB_WORD.fullmatch(fields[1]):
             return Unknown("UnreadableLine", raw.clean(line, 120))
         version = parse_deb_version(fields[1])
         if not fields[2].endswith("Sources") and version not in found.get(fields[0], ()):

@@ -59,7 +59,7 @@ def parse(text: Fact[str]) -> Fact[Place]:
             )
         parent = found["parent"] == "directory"
         return Value(Place(entry, bool(found["owner_exists"]), bool(found["group_exists"]), parent))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as e:
         return Unknown("WrongShape", type(e).__name__)
 
 

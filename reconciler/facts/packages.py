@@ -9,15 +9,19 @@ from reconciler.facts import raw
 from reconciler.model.desired import PackageManager
 from reconciler.model.fact import Absent, Fact, Facts, Probe, Read, Run, Unknown, Value
 
-# EPOCHNUM is 0 where there is no epoch; gpg-pubkey entries are keys, not packages
-RPM = Probe("packages-rpm", (Run(("rpm", "-qa", "--qf", r"%{NAME}\t%{EPOCHNUM}\t%{VERSION}\t%{RELEASE}\t%{ARCH}\n")),))
+# EPOCHNUM is 0 where there is no epoch; root's rpm rewrites rpmdb.sqlite-shm and -wal at every look, nobody's does not
+_QUERY = ("rpm", "-qa", "--qf", r"%{NAME}\t%{EPOCHNUM}\t%{VERSION}\t%{RELEASE}\t%{ARCH}\n")
+RPM = Probe("packages-rpm", (Run(_QUERY, unprivileged=True),))
 DEB = Probe("packages-deb", (Run(("dpkg-query", "-W", "-f", r"${db:Status-Abbrev}\t${Package}\t${Version}\t${Architecture}\n")),))
 LOCK_FILE = "/etc/dnf/plugins/versionlock.list"
 LOCK = Probe("versionlock", (Read(LOCK_FILE), Read("/etc/dnf/plugins/versionlock.conf", limit=64 << 10)))
 
-_DEB_VERSION = re.compile(r"^(?:(\d+):)?(.+?)(?:-([^-]+))?$")
+# rpm leaves out the entries that it cannot read, says so, and ends with 0: what it lists then is not everything
+_COMPLAINT = re.compile(rb"^error: ", re.MULTILINE)
+_SETTING = re.compile(r"^\s*(?P<name>enabled|locklist)\s*[=:]\s*(?P<value>.*?)\s*$")
+_DEB_VERSION = re.compile(r"^(?:([0-9]+):)?(.+?)(?:-([^-]+))?$")
 _LOCK_LINE = re.compile(
-    r"^(?P<name>.+)-(?P<epoch>\d+):(?P<version>[^-]+)-(?P<release>[^-]+?)(?:\.(?:\*|noarch|x86_64|aarch64|i686))?$"
+    r"^(?P<name>[^\s!#]\S*)-(?P<epoch>[0-9]+):(?P<version>[^-]+)-(?P<release>[^-]+?)(?:\.(?:\*|noarch|x86_64|aarch64|i686))?$"
 )
 
 
@@ -49,6 +53,10 @@ class Installed:
     whole: bool = True
 
 
+def is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
 def parse_rpm(text: Fact[str]) -> Fact[dict[str, tuple[Installed, ...]]]:
     """rpm -qa: several entries of one name are kept (kernels, multilib). An empty answer is Unknown: rpm itself is a package."""
     if not isinstance(text, Value):
@@ -56,7 +64,7 @@ def parse_rpm(text: Fact[str]) -> Fact[dict[str, tuple[Installed, ...]]]:
     found: dict[str, tuple[Installed, ...]] = {}
     for line in text.value.splitlines():
         fields = line.split("\t")
-        if len(fields) != 5 or not fields[0] or not fields[2]:
+        if len(fields) != 5 or not all(fields) or not is_number(fields[1]):
             return Unknown("UnreadableLine", raw.clean(line, 120))
         name, epoch, version, release, arch = fields
         if name != "gpg-pubkey":
@@ -77,7 +85,7 @@ def parse_deb(text: Fact[str]) -> Fact[dict[str, tuple[Installed, ...]]]:
     found: dict[str, tuple[Installed, ...]] = {}
     for line in text.value.splitlines():
         fields = line.split("\t")
-        if len(fields) != 4 or len(fields[0].strip()) < 2:
+        if len(fields) != 4 or len(fields[0].strip()) < 2 or not fields[1]:
             return Unknown("UnreadableLine", raw.clean(line, 120))
         state, name, version, arch = fields
         if state[1] in "nc" or not version:
@@ -91,7 +99,10 @@ def parse_deb(text: Fact[str]) -> Fact[dict[str, tuple[Installed, ...]]]:
 def installed(facts: Facts, manager: PackageManager) -> Fact[dict[str, tuple[Installed, ...]]]:
     """Everything that is installed, by name."""
     if manager == "dnf":
-        return parse_rpm(raw.command_text(raw.part(facts, RPM.key)))
+        answer = raw.part(facts, RPM.key)
+        if answer and answer.status == 0 and _COMPLAINT.search(answer.err):
+            return Unknown("DatabaseDamaged", raw.clean(answer.err.decode("utf-8", "replace")))
+        return parse_rpm(raw.command_text(answer))
     return parse_deb(raw.command_text(raw.part(facts, DEB.key)))
 
 
@@ -109,20 +120,38 @@ def parse_locks(text: Fact[str]) -> Fact[dict[str, tuple[Version, ...]]]:
     return Value(locks)
 
 
-def locks(facts: Facts) -> Fact[dict[str, tuple[Version, ...]]]:
-    """dnf's version locks by name; Unknown(NoVersionlockPlugin) where nothing would honour them."""
-    plugin = raw.file_text(raw.part(facts, LOCK.key, 1))
-    if isinstance(plugin, Absent):
+def parse_plugin(text: Fact[str]) -> Fact[str]:
+    """The plugin's versionlock.conf: the file whose locks dnf honours. Unknown where that is none, or not the one we write."""
+    if isinstance(text, Absent):
         return Unknown("NoVersionlockPlugin")
-    if isinstance(plugin, Unknown):
+    if not isinstance(text, Value):
+        return text
+    settings = {found["name"]: found["value"] for line in text.value.splitlines() if (found := _SETTING.match(line))}
+    if settings.get("enabled", "1").lower() in ("0", "no", "false", "off"):
+        return Unknown("VersionlockDisabled")
+    chosen = settings.get("locklist", LOCK_FILE)
+    return Value(chosen) if chosen == LOCK_FILE else Unknown("VersionlockElsewhere", raw.clean(chosen, 120))
+
+
+def locks(facts: Facts) -> Fact[dict[str, tuple[Version, ...]]]:
+    """dnf's version locks by name; Unknown where nothing would honour them."""
+    plugin = parse_plugin(raw.file_text(raw.part(facts, LOCK.key, 1)))
+    if not isinstance(plugin, Value):
         return plugin
     return parse_locks(raw.file_text(raw.part(facts, LOCK.key, 0)))
 
 
 def lock_lines(facts: Facts) -> tuple[str, ...]:
-    """The lines of the lock file as they are; none where there is no such file."""
-    text = raw.file_text(raw.part(facts, LOCK.key, 0))
-    return tuple(text.value.splitlines()) if isinstance(text, Value) else ()
+    """The lines of the lock file as they are; none where there is no such file. Bytes that are no UTF-8 stay as surrogates."""
+    found = raw.part(facts, LOCK.key, 0)
+    if found is None or found.error or not found.out:
+        return ()
+    return tuple(found.out.decode("utf-8", "surrogateescape").removesuffix("\n").split("\n"))
+
+
+def lock_file(lines: tuple[str, ...]) -> bytes:
+    """The lock file with these lines: what `lock_lines` gives, byte for byte."""
+    return "".join(line + "\n" for line in lines).encode("utf-8", "surrogateescape")
 
 
 def lock_name(line: str) -> str | None:

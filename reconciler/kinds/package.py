@@ -39,21 +39,24 @@ class Package:
         if isinstance(everything, Unknown):
             return everything
         found = everything.value.get(spec.name, ())
+        lock = self._lock(spec.name, found, context)
+        if isinstance(lock, Unknown) and spec.ensure == "exact":
+            return lock
         if not found:
             return Absent("NotInstalled")
         versions = sorted({p.version for p in found})
-        if len(versions) > 1:
-            return Unknown("SeveralVersions", ", ".join(map(str, versions)))
+        shown = ", ".join(map(str, versions))
+        if len(versions) > 1 and spec.ensure != "present":  # several kernels side by side are present all the same
+            return Unknown("SeveralVersions", shown)
         if not all(p.whole for p in found):
-            return Unknown("HalfInstalled", str(versions[0]))
-        lock = self._lock(spec.name, found, context)
+            return Unknown("HalfInstalled", shown)
         if isinstance(lock, Unknown):
-            return lock if spec.ensure == "exact" else Value({"version": str(versions[0])})
-        return Value({"version": str(versions[0]), "lock": lock.value if isinstance(lock, Value) else None})
+            return Value({"version": shown})
+        return Value({"version": shown, "lock": lock.value if isinstance(lock, Value) else None})
 
     def _lock(self, name: str, found: tuple[packages.Installed, ...], context: Context) -> Fact[str]:
         if context.manager == "apt":
-            return Value(str(found[0].version)) if all(p.held for p in found) else Absent("NotHeld")
+            return Value(str(found[0].version)) if found and all(p.held for p in found) else Absent("NotHeld")
         locks = packages.locks(context.facts)
         if not isinstance(locks, Value):
             return locks
@@ -86,7 +89,11 @@ class Package:
         if observed is None:
             return Verdict(Action.NONE)
         needed = raw.part(context.facts, NEEDED)
-        if needed and (needed.error or needed.status != 0 or self._others(needed.out, context)):
+        if needed and needed.error:
+            unread = raw.command_text(needed)
+            code, detail = (unread.why, unread.detail) if isinstance(unread, Unknown) else ("NoPackageManager", "")
+            return held(code, observed, detail=detail)
+        if needed and (needed.status != 0 or self._others(needed.out, context)):
             text = (needed.err + b" " + needed.out).decode("utf-8", "replace")
             return held("StillNeeded", observed, detail=raw.clean(text.rpartition("Failed dependencies:")[2]))
         return Verdict(Action.DELETE, (FieldChange("version", observed["version"], None),), observed=observed)
@@ -94,8 +101,8 @@ class Package:
     def _others(self, simulated: bytes, context: Context) -> bool:
         """Whether apt's simulation (`Remv NAME ...` lines) would remove more than was asked for; rpm's fails by itself."""
         asked = self._asked(context)
-        removed = [line.split()[1].decode("utf-8", "replace") for line in simulated.splitlines() if line.startswith(b"Remv ")]
-        return any(name.partition(":")[0] not in asked for name in removed)
+        lines = [line.split() for line in simulated.decode("utf-8", "replace").splitlines() if line.startswith("Remv ")]
+        return any(":".join(words[1:2]).partition(":")[0] not in asked for words in lines)
 
     def _asked(self, context: Context) -> frozenset[str]:
         needed = context.facts.readings.get(NEEDED)
@@ -132,6 +139,12 @@ class Package:
         fit = [v for v in offered.value.get(spec.name, ()) if spec.ensure == "present" or v.meets(spec.version or "")]
         return Value(fit[-1]) if fit else Absent("NotOffered")
 
+    def _marks(self, name: str, context: Context) -> list[str]:
+        """What `apt-mark` has to be told: the name alone means the native architecture only."""
+        everything = packages.installed(context.facts, "apt")
+        found = everything.value.get(name, ()) if isinstance(everything, Value) else ()
+        return [f"{name}:{p.arch}" for p in found] if len(found) > 1 else [name]
+
     def follow_up(self, todo: Todo, context: Context) -> tuple[Probe, ...]:
         """What the repositories offer for what is to be installed, and who needs what is to be removed."""
         if context.manager is None:
@@ -165,17 +178,17 @@ class Package:
         ids = tuple(r.id for r in locked)
         keep = {r.id.name: _lock_target(targets[r.id]) for r in locked}
         if context.manager == "apt":
-            names = sorted(name for name, version in keep.items() if version)
+            names = [mark for name, version in sorted(keep.items()) if version for mark in self._marks(name, context)]
             command = {"argv": ["apt-mark", "hold", *names]}
             return [Draft("version-lock", ids, {"commands": [command], "kill_after": 60})] if names else []
-        lines = [line for line in packages.lock_lines(context.facts) if packages.lock_name(line) not in keep]
+        former = packages.lock_lines(context.facts)
+        lines = [line for line in former if packages.lock_name(line) not in keep]
         lines += [_lock_line(name, version) for name, version in sorted(keep.items()) if version]
-        if tuple(lines) == packages.lock_lines(context.facts):
+        if tuple(lines) == former:
             return []
-        content = "".join(line + "\n" for line in lines).encode()
         file = {
             "path": packages.LOCK_FILE,
-            "content": base64.b64encode(content).decode(),
+            "content": base64.b64encode(packages.lock_file(tuple(lines))).decode(),
             "mode": 0o644,
             "owner": "root",
             "group": "root",

@@ -60,6 +60,8 @@ def _sha256(path: str) -> str:
 
 def look(path: str, owner: str, group: str) -> Dict[str, Any]:
     """Type, mode, owner, group, size, sha256 of `path` (links not followed), and whether `owner` and `group` exist here."""
+    if not os.path.isabs(path):
+        raise OSError(errno.EINVAL, "not an absolute path")
     found: Dict[str, Any] = {"owner_exists": uid_of(owner) is not None, "group_exists": gid_of(group) is not None}
     parent = os.path.dirname(path)
     while not os.path.lexists(parent):
@@ -86,7 +88,8 @@ def look(path: str, owner: str, group: str) -> Dict[str, Any]:
 def write(path: str, content: str, mode: int, owner: str, group: str) -> Dict[str, Any]:
     """Replace `path` by a regular file with `content` (base64). Missing parent directories are made, root's, 0755.
 
-    Refused with NoSuchUser, NoSuchGroup, IsDirectory, or Failed (errno in `detail`): the old file is then untouched.
+    Refused with NoSuchUser, NoSuchGroup, IsDirectory, or Failed (with `errno`): the old file is then untouched. LabelFailed:
+    the new file is there, under the SELinux type of its directory.
     """
     uid, gid = uid_of(owner), gid_of(group)
     if uid is None:
@@ -96,11 +99,25 @@ def write(path: str, content: str, mode: int, owner: str, group: str) -> Dict[st
     if os.path.isdir(path) and not os.path.islink(path):
         raise state.Refused("IsDirectory", path=path)
     try:
-        _replace(path, base64.b64decode(content), mode, uid, gid)
+        _replace(path, base64.b64decode(content, validate=True), mode, uid, gid)
     except OSError as e:
         raise state.Refused("Failed", path=path, errno=errno.errorcode.get(e.errno or 0, ""), detail=e.strerror or "")
     _restore_label(path)
     return {}
+
+
+def make_directories(directory: str) -> None:
+    """Every missing directory down to `directory`, 0755 whatever the umask is."""
+    parent = os.path.dirname(directory)
+    if parent != directory and not os.path.isdir(parent):
+        make_directories(parent)
+    try:
+        os.mkdir(directory, 0o700)
+    except FileExistsError:
+        if not os.path.isdir(directory):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)
+        return
+    os.chmod(directory, 0o755)
 
 
 def _temporary(name: str) -> str:
@@ -110,7 +127,7 @@ def _temporary(name: str) -> str:
 
 def _replace(path: str, data: bytes, mode: int, uid: int, gid: int) -> None:
     directory = os.path.dirname(path)
-    os.makedirs(directory, 0o755, exist_ok=True)
+    make_directories(directory)
     temporary = os.path.join(directory, _temporary(os.path.basename(path)))
     if os.path.lexists(temporary):  # left by a write that was cut off
         os.unlink(temporary)
@@ -123,7 +140,7 @@ def _replace(path: str, data: bytes, mode: int, uid: int, gid: int) -> None:
             f.flush()
             os.fsync(fd)
         os.rename(temporary, path)
-    except OSError:
+    except BaseException:
         os.unlink(temporary)
         raise
     state.fsync_directory(directory)
@@ -131,5 +148,12 @@ def _replace(path: str, data: bytes, mode: int, uid: int, gid: int) -> None:
 
 def _restore_label(path: str) -> None:
     """A new file in a temporary name carries the directory's SELinux type: give it the one that policy wants."""
-    if os.path.exists("/sys/fs/selinux/enforce"):
-        subprocess.run(("restorecon", "--", path), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=30)
+    if not os.path.exists("/sys/fs/selinux/enforce"):
+        return
+    argv = ("restorecon", "--", path)
+    try:
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=30)
+    except (OSError, subprocess.TimeoutExpired) as e:
+        raise state.Refused("LabelFailed", path=path, detail=str(e))
+    if done.returncode:
+        raise state.Refused("LabelFailed", path=path, detail=done.stdout.decode(errors="replace")[:500])

@@ -14,9 +14,12 @@ def current() -> Optional[Dict[str, Any]]:
     lease = state.read_record(_file())
     if lease is None:
         return None
-    same_boot = lease.get("boot_id") == state.boot_id()
+    missing = {"token", "holder", "plan", "ttl", "renewed", "boot_id"} - set(lease)
+    if missing:
+        raise state.Refused("DamagedRecord", path=_file(), missing=sorted(missing))
+    same_boot = lease["boot_id"] == state.boot_id()
     age = state.boottime() - lease["renewed"] if same_boot else None
-    live = bool(lease.get("holder")) and age is not None and age < lease["ttl"]
+    live = bool(lease["holder"]) and age is not None and age < lease["ttl"]
     return dict(lease, age=age, live=live)
 
 

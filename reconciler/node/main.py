@@ -12,6 +12,7 @@ from reconciler.node import lease, probe, runner, state, steps
 PROTOCOL = 1
 HELLO = "RECONCILE-NODE"
 REQUEST_LIMIT = 16 << 20
+ANSWER_LIMIT = 4 << 20  # what a controller takes in one line
 PLAIN_LIMIT = 512  # longer answers are compressed: 163 KB of facts become 23
 
 Answer = Optional[Dict[str, Any]]
@@ -22,9 +23,19 @@ def _send(message: Dict[str, Any]) -> None:
     if len(line) > PLAIN_LIMIT:
         packed = base64.b64encode(zlib.compress(line.encode(), 6)).decode()
         line = json.dumps({"id": message["id"], "z": packed})
+    if len(line) > ANSWER_LIMIT:  # the one request fails, and not the channel
+        refusal = {"size": len(line), "limit": ANSWER_LIMIT}
+        line = json.dumps({"id": message["id"], "refused": "AnswerTooLong", "data": refusal})
     data = (line + "\n").encode()
     while data:
         data = data[os.write(1, data) :]
+
+
+def _refuse(number: Any, error: Exception) -> None:
+    if isinstance(error, state.Refused):
+        _send({"id": number, "refused": error.code, "data": error.data})
+    else:
+        _send({"id": number, "refused": "Failed", "data": {"detail": "%s: %s" % (type(error).__name__, error)}})
 
 
 def hello() -> Dict[str, Any]:
@@ -61,8 +72,16 @@ class Program:
         return answer
 
     def _wait(self, request: Dict[str, Any]) -> Answer:
-        self.waiters.append(steps.Waiter(request["id"], request["token"], request["step"], request["seconds"]))
-        return None
+        """The step's record at once where it is over: the end of a runner that is gone would never be seen on its FIFO."""
+        waiter = steps.Waiter(request["id"], request["token"], request["step"], request["seconds"])
+        try:
+            seen = waiter.ready()
+        except state.Refused:
+            waiter.close()
+            raise
+        if seen is None:
+            self.waiters.append(waiter)
+        return seen
 
     def _records(self, request: Dict[str, Any]) -> Answer:
         found = steps.every() if request.get("all") else steps.pending()
@@ -77,18 +96,17 @@ class Program:
             answer = self.operations[request["op"]](request)
             if answer is not None:
                 _send({"id": number, "ok": answer})
-        except state.Refused as refusal:
-            _send({"id": number, "refused": refusal.code, "data": refusal.data})
-        except (KeyError, TypeError, ValueError, OSError) as e:
-            _send({"id": number, "refused": "Failed", "data": {"detail": "%s: %s" % (type(e).__name__, e)}})
+        except Exception as e:  # noqa: BLE001  (any: a program that ended would take the other requests with it)
+            _refuse(number, e)
 
     def look_at(self, waiters: List[steps.Waiter]) -> None:
         for waiter in waiters:
             try:
                 seen = waiter.ready()
-            except state.Refused as refusal:
+            except Exception as e:  # noqa: BLE001  (as above)
+                waiter.close()
                 self.waiters.remove(waiter)
-                _send({"id": waiter.request, "refused": refusal.code, "data": refusal.data})
+                _refuse(waiter.request, e)
                 continue
             if seen is None:
                 waiter.open()
@@ -97,7 +115,8 @@ class Program:
                 _send({"id": waiter.request, "ok": seen})
 
     def serve(self) -> int:
-        buffer = b""
+        pieces: List[bytes] = []  # of a line that has not ended; joined once, since a request may be of megabytes
+        size = 0
         while True:
             over, request = steps.wait_any(self.waiters, 0)
             self.look_at(over)
@@ -106,11 +125,14 @@ class Program:
             block = os.read(0, 1 << 16)
             if not block:
                 return 0
-            buffer += block
-            *lines, buffer = buffer.split(b"\n")
-            for line in lines:
-                self.handle(line)
-            if len(buffer) > REQUEST_LIMIT:
+            pieces.append(block)
+            size += len(block)
+            if b"\n" in block:
+                *lines, rest = b"".join(pieces).split(b"\n")
+                for line in lines:
+                    self.handle(line)
+                pieces, size = [rest], len(rest)
+            if size > REQUEST_LIMIT:
                 return 1
 
 

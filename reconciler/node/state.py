@@ -77,9 +77,9 @@ def read_record(target: str) -> Optional[Dict[str, Any]]:
         return None
     except ValueError:
         raise Refused("DamagedRecord", path=target)
-    if not isinstance(record, dict):
+    if not isinstance(record, dict) or not isinstance(record.get("version"), int):
         raise Refused("DamagedRecord", path=target)
-    if record.get("version", 0) > VERSION:
+    if record["version"] > VERSION:
         raise Refused("NewerRecord", path=target, version=record.get("version"), supported=VERSION)
     return record
 

@@ -11,6 +11,7 @@ from reconciler.node import files, lease, state, units
 
 KEPT = 200  # settled records that stay for `state rebuild` and for people
 UNFINISHED = ("intended", "started")
+LONGEST = 3600.0  # seconds in one select: it takes no infinite ones
 
 
 def _file(token: int, number: int) -> str:
@@ -65,6 +66,8 @@ def _write_file(token: int, number: int, action: Dict[str, Any]) -> Dict[str, An
         files.write(action["path"], action["content"], action["mode"], action["owner"], action["group"])
     except state.Refused as refusal:
         return update(token, number, state="failed", error=refusal.code, detail=str(refusal.data))
+    except (KeyError, TypeError, ValueError) as e:  # left as intended it would be read as a write that was cut off
+        return update(token, number, state="failed", error="Failed", detail="%s: %s" % (type(e).__name__, e))
     return update(token, number, state="done")
 
 
@@ -151,7 +154,7 @@ def merge_inventory(news: Dict[str, Any]) -> None:
 class Waiter:
     """A wait for one step, as something that `select` can watch: the FIFO ends when the runner does."""
 
-    def __init__(self, request: int, token: int, number: int, seconds: float) -> None:
+    def __init__(self, request: Any, token: int, number: int, seconds: float) -> None:
         self.request, self.token, self.number = request, token, number
         self.until = time.monotonic() + seconds
         self.fd = -1
@@ -182,7 +185,7 @@ class Waiter:
 def wait_any(waiters: List[Waiter], stdin: int) -> Tuple[List[Waiter], bool]:
     """Block until a request can be read (second answer) or some of `waiters` may be over (first answer)."""
     now = time.monotonic()
-    timeouts = [max(0.0, w.until - now) for w in waiters]
+    timeouts = [min(max(0.0, w.until - now), LONGEST) for w in waiters]
     # a runner that is still starting has not opened its pipe, which select cannot be told: look again soon
     timeouts += [0.05 for w in waiters if w.fd < 0]
     fds = [w.fd for w in waiters if w.fd >= 0]

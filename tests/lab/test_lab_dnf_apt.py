@@ -150,6 +150,7 @@ def test_chronyd_starts(centos: LabNode, lab: Lab) -> None:
     dnf(centos, "install chrony")
     centos.run("systemctl enable --now chronyd")
     assert centos.run("systemctl is-active chronyd").stdout == "active\n"
+    centos.run("chronyc waitsync 20 0.5 0 0.5")  # the lab's time server answers
     assert f"server {lab.config.gateway} iburst" in centos.run("cat /etc/chrony.conf").stdout
 
 

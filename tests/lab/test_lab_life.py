@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from lab import Lab, LabConfig, LabError
+from lab.cli import main
 from lab.shell import run as host
 
 
@@ -74,7 +76,8 @@ def test_reboot_keeps_the_disk(lab: Lab) -> None:
     node.reboot()
     node.wait_ready()
     assert node.boot_id() != before
-    assert node.run("ls /root/kept; journalctl --list-boots --no-pager | wc -l").stdout.split()[0] == "/root/kept"
+    assert node.run("ls /root/kept").stdout == "/root/kept\n"
+    assert len(node.run("journalctl --list-boots --no-pager").stdout.splitlines()) >= 3  # a heading and two boots
     clock = "python3 -c 'import time; print(time.clock_gettime(time.CLOCK_BOOTTIME))'"
     assert float(node.run(clock).stdout) < 60  # counts from this boot
 
@@ -134,6 +137,24 @@ def test_status_says_what_is_there(lab: Lab) -> None:
     assert all(node["power"] == "on" and node["link"] == "up" and node["ssh"] for node in found["nodes"])
 
 
+def test_command_line(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "gpu01", "deb01", "--", "echo $(hostname)"]) == 0
+    assert capsys.readouterr().out == "[gpu01] gpu01\n[deb01] deb01\n"
+    assert main(["run", "gpu01", "--", "exit 7"]) == 7
+    assert main(["run", "gpu99", "--", "true"]) == 2
+    assert "did you mean gpu0" in capsys.readouterr().err
+    assert main(["cut", "gpu01"]) == 0
+    assert main(["status"]) == 0
+    assert "gpu01  10.88.0.11   el9     power on   link cut  ssh no" in capsys.readouterr().out
+    for words in (["heal", "gpu01"], ["slow", "gpu01", "1mbit"], ["slow", "gpu01", "off"], ["loss", "gpu01", "30"],
+                  ["loss", "gpu01", "off"], ["fill", "gpu01", "on"], ["fill", "gpu01", "off"], ["skew", "gpu01", "9"],
+                  ["skew", "gpu01", "0"], ["up", "--nodes", "3", "--debian", "1"]):  # fmt: skip
+        assert main(words) == 0
+    assert main(["loss", "gpu01", "lots"]) == 2
+    assert main(["fill", "gpu01", "half"]) == 2
+    lab.nodes["gpu01"].wait_ready()
+
+
 def test_unknown_node_names_the_nearest(lab: Lab) -> None:
     with pytest.raises(LabError, match="did you mean gpu01"):
         lab.node("gpu1")
@@ -141,31 +162,27 @@ def test_unknown_node_names_the_nearest(lab: Lab) -> None:
 
 # ---- a second lab beside the first
 
+MINE = re.compile(r"labtwo|10\.88\.9\.|reconcile-lab-(?:face|base|rpm|deb)")
 
-def footprint() -> dict[str, str]:
-    """Everything of the host that a lab touches."""
-    groups = sorted(str(p) for p in Path("/sys/fs/cgroup").glob("*/reconcile-*"))
-    state = sorted(str(p) for p in Path("/run").glob("reconcile-*"))
+
+def footprint() -> dict[str, list[str]]:
+    """Everything of the host that the second lab touches, or that all labs share."""
     sysctls = ("fs/inotify/max_user_instances", "net/ipv4/ip_forward")
-    mounts = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
-    processes = host("ps", "-eo", "args").stdout.splitlines()
-    return {
-        "links": host("ip", "-o", "link").stdout.count("\n").__str__() + host("ip", "-br", "address").stdout,
-        "routes": host("ip", "route").stdout,
-        "namespaces": host("ip", "netns", "list").stdout,
-        "tables": host("nft", "list", "tables").stdout,
-        "mounts": "\n".join(sorted(mounts)),
-        "groups": "\n".join(groups),
-        "state": "\n".join(state),
-        "sysctls": " ".join(Path("/proc/sys", key).read_text() for key in sysctls),
-        "processes": "\n".join(
-            sorted(p for p in processes if "reconcile" in p or "systemd-nspawn" in p or "lab." in p)
-        ),
-        "loops": host("losetup", "-a").stdout.count("\n").__str__(),
+    lines = {
+        "links": host("ip", "-o", "link").stdout.splitlines(),
+        "routes": host("ip", "route").stdout.splitlines(),
+        "namespaces": host("ip", "netns", "list").stdout.splitlines(),
+        "tables": host("nft", "list", "tables").stdout.splitlines(),
+        "mounts": Path("/proc/self/mountinfo").read_text().splitlines(),
+        "groups": [str(path) for path in Path("/sys/fs/cgroup").glob("*/reconcile-*")],
+        "files": [str(path) for path in (*Path("/run").iterdir(), *Path("/dev/shm").iterdir())],
+        "processes": host("ps", "-eo", "pid,args").stdout.splitlines(),
     }
+    found = {what: [line for line in all_ if MINE.search(line)] for what, all_ in lines.items()}
+    return found | {"sysctls": [Path("/proc/sys", key).read_text() for key in sysctls]}
 
 
-def settled_footprint(wanted: dict[str, str]) -> dict[str, str]:
+def settled_footprint(wanted: dict[str, list[str]]) -> dict[str, list[str]]:
     """The footprint, once the kernel has finished taking things away."""
     end = time.monotonic() + 10
     while (found := footprint()) != wanted and time.monotonic() < end:
@@ -181,6 +198,7 @@ def second() -> LabConfig:
 def test_second_lab_comes_and_goes_without_a_trace(lab: Lab, second: LabConfig) -> None:
     boots = {name: node.boot_id() for name, node in lab.nodes.items()}
     before = footprint()
+    assert not any(found for what, found in before.items() if what != "sysctls")
     other = Lab(second)
     try:
         other.up(nodes=1, options={"gpu02": "mem=512M,disk=host"})
@@ -188,6 +206,7 @@ def test_second_lab_comes_and_goes_without_a_trace(lab: Lab, second: LabConfig) 
         assert "10.88.9.1:8000" in other.nodes["gpu01"].run("cat /etc/yum.repos.d/lab.repo").stdout
         other.nodes["gpu02"].run("dnf -y install tmux")
         other.nodes["gpu02"].loss(50)
+        assert all(footprint()[what] for what in before if what != "files")
         assert lab.nodes["gpu01"].run("true").returncode == 0
     finally:
         other.down()

@@ -4,6 +4,7 @@ from collections import Counter
 from pathlib import Path
 
 from lab.images.digest import digest, sources
+from lab.ntpd import reply, stamp
 from lab.packages import debs, el9_nvidia, el9_os
 from lab.packages.debbuild import release
 from lab.packages.debspec import Deb, tree
@@ -88,6 +89,16 @@ def test_sources_see_content_and_mode(tmp_path: Path) -> None:
     before = digest(sources([tmp_path / "tree"]))
     file.chmod(0o755)
     assert digest(sources([tmp_path / "tree"])) != before
+
+
+def test_time_server_answers_clients_only() -> None:
+    request = bytes([0x23, 0, 6, 0xEC]) + bytes(36) + b"SENTSENT"
+    answer = reply(request, 1.0, 2.0)
+    assert answer is not None
+    assert (len(answer), answer[0], answer[1], answer[24:32]) == (48, 0x24, 2, b"SENTSENT")
+    assert stamp(0.5) == (2_208_988_800 << 32) + (1 << 31)
+    assert reply(answer, 1.0, 2.0) is None
+    assert reply(b"", 1.0, 2.0) is None
 
 
 def test_a_node_gets_its_network_by_namespace() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import tempfile
 import threading
@@ -16,8 +17,9 @@ from reconciler.transport.ssh import SshTransport
 from tests.transport import servers
 from tests.transport.servers import Sshd
 
-SUDOER, PLAIN = "reconcile-t-sudo", "reconcile-t-plain"
-SUDOERS = Path("/etc/sudoers.d/reconcile-test")
+# one pair for each run: two runs on a machine must not take each other's away
+SUDOER, PLAIN = f"rec-sudo-{os.getpid()}", f"rec-plain-{os.getpid()}"
+SUDOERS = Path(f"/etc/sudoers.d/reconcile-test-{os.getpid()}")
 
 
 @pytest.fixture(scope="session")

@@ -115,11 +115,11 @@ def test_a_server_that_does_not_speak_ssh(
         ("echo no program here; exit 0", Garbled, "ProgramEnded", "no program here"),
         ("echo Traceback >&2; exit 1", Garbled, "ProgramEnded", "Traceback"),
         ("yes 'some line of junk'", Garbled, "NotTheProgram", "some line of junk"),
-        ("head -c 10000000 /dev/zero | tr '\\0' x; sleep 60", Garbled, "NotTheProgram", "xxxx"),
-        ("echo 'RECONCILE-NODE {\"protocol\":2}'; sleep 60", Garbled, "WrongShape", "protocol 2"),
-        ("echo 'RECONCILE-NODE {\"protocol\":1}'; sleep 60", Garbled, "NotJson", "KeyError"),
-        ("echo 'RECONCILE-NODE []'; sleep 60", Garbled, "NotJson", "TypeError"),
-        ("echo 'RECONCILE-NODE {'; sleep 60", Garbled, "NotJson", "JSONDecodeError"),
+        ("head -c 10000000 /dev/zero | tr '\\0' x; cat >/dev/null", Garbled, "NotTheProgram", "xxxx"),
+        ("echo 'RECONCILE-NODE {\"protocol\":2}'; cat >/dev/null", Garbled, "WrongShape", "protocol 2"),
+        ("echo 'RECONCILE-NODE {\"protocol\":1}'; cat >/dev/null", Garbled, "NotJson", "KeyError"),
+        ("echo 'RECONCILE-NODE []'; cat >/dev/null", Garbled, "NotJson", "TypeError"),
+        ("echo 'RECONCILE-NODE {'; cat >/dev/null", Garbled, "NotJson", "JSONDecodeError"),
         ("kill -9 $$", Unreachable, "ConnectionLost", ""),
         ("head -c 10000000 /dev/zero >&2; echo the end >&2; exit 3", Garbled, "ProgramEnded", "the end"),
     ],
@@ -150,7 +150,7 @@ def test_garbage_after_the_hello_ends_the_channel_for_all(
     transport: SshTransport, start: Start, script: Script, body: str, reason: str
 ) -> None:
     # the preamble is a line with its length, then that many bytes
-    take = f"read n; head -c $n >/dev/null; echo '{HELLO}'; {body}; sleep 60\n"
+    take = f"read n; head -c $n >/dev/null; echo '{HELLO}'; {body}; cat >/dev/null\n"
     failures: list[ReconcileError] = []
 
     def ask() -> None:

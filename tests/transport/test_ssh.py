@@ -155,7 +155,7 @@ def test_a_user_without_sudo_is_refused_with_the_words_of_sudo(transport: SshTra
     assert "password is required" in error.data["detail"]
 
 
-@pytest.mark.parametrize("user", ["root", SUDOER])
+@pytest.mark.parametrize("user", ["root", SUDOER], ids=["root", "sudo"])
 @pytest.mark.usefixtures("users")
 def test_no_python(server: Sshd, user: str) -> None:
     transport = SshTransport(python="python3-is-not-here")

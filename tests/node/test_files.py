@@ -1,0 +1,128 @@
+"""Replacing one file: all of it or nothing, whatever stands in the way."""
+
+from __future__ import annotations
+
+import base64
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reconciler.node import files, state
+
+
+def write(path: Path, data: bytes = b"new", mode: int = 0o644, owner: str = "root", group: str = "root") -> None:
+    files.write(str(path), base64.b64encode(data).decode(), mode, owner, group)
+
+
+def refused(path: Path, **changes: object) -> state.Refused:
+    with pytest.raises(state.Refused) as caught:
+        write(path, **changes)  # type: ignore[arg-type]
+    return caught.value
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o644, 0o755, 0o4755, 0o2775])
+def test_content_mode_and_owner(tmp_path: Path, mode: int) -> None:
+    write(tmp_path / "f", b"\x00\xff" * 10, mode, "daemon", "adm")
+    info = (tmp_path / "f").stat()
+    assert (tmp_path / "f").read_bytes() == b"\x00\xff" * 10
+    assert (info.st_mode & 0o7777, (tmp_path / "f").owner(), (tmp_path / "f").group()) == (mode, "daemon", "adm")
+
+
+def test_missing_parents_are_made_for_all_to_enter(tmp_path: Path) -> None:
+    """The program's umask is 077: it must not reach what it makes for others."""
+    write(tmp_path / "a" / "b" / "c" / "f")
+    for parent in ("a", "a/b", "a/b/c"):
+        assert (tmp_path / parent).stat().st_mode & 0o7777 == 0o755
+
+
+def test_existing_parents_keep_their_mode(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir(0o700)
+    write(tmp_path / "a" / "f")
+    assert (tmp_path / "a").stat().st_mode & 0o7777 == 0o700
+
+
+def test_replaced_atomically(tmp_path: Path) -> None:
+    """Who has the old file open reads the old content to its end: it was replaced, not written over."""
+    (tmp_path / "f").write_bytes(b"old")
+    with (tmp_path / "f").open("rb") as reader:
+        write(tmp_path / "f")
+        assert reader.read() == b"old"
+    assert (tmp_path / "f").read_bytes() == b"new"
+    assert [p.name for p in tmp_path.iterdir() if p.name != "lib"] == ["f"]
+
+
+def test_a_link_is_replaced_and_its_target_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "target").write_bytes(b"old")
+    (tmp_path / "link").symlink_to("target")
+    write(tmp_path / "link")
+    assert not (tmp_path / "link").is_symlink()
+    assert ((tmp_path / "link").read_bytes(), (tmp_path / "target").read_bytes()) == (b"new", b"old")
+
+
+def test_a_link_to_a_directory_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "link").symlink_to("d")
+    write(tmp_path / "link")
+    assert (tmp_path / "link").is_file()
+    assert (tmp_path / "d").is_dir()
+
+
+def test_a_directory_is_never_replaced(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    assert refused(tmp_path / "d").code == "IsDirectory"
+    assert (tmp_path / "d").is_dir()
+
+
+@pytest.mark.parametrize(("owner", "group", "code"), [("no-one", "root", "NoSuchUser"), ("root", "no-group", "NoSuchGroup")])
+def test_owners_that_do_not_exist(tmp_path: Path, owner: str, group: str, code: str) -> None:
+    (tmp_path / "f").write_bytes(b"old")
+    assert refused(tmp_path / "f", owner=owner, group=group).code == code
+    assert (tmp_path / "f").read_bytes() == b"old"
+
+
+def test_a_parent_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"old")
+    error = refused(tmp_path / "f" / "below")
+    assert (error.code, error.data["errno"]) == ("Failed", "ENOTDIR")
+    error = refused(tmp_path / "f" / "below" / "more")
+    assert (error.code, error.data["errno"]) == ("Failed", "ENOTDIR")
+
+
+def test_what_a_write_that_was_cut_off_left_is_cleared(tmp_path: Path) -> None:
+    (tmp_path / ".f.reconcile").symlink_to("/etc/passwd")
+    write(tmp_path / "f")
+    assert not (tmp_path / "f").is_symlink()
+    assert not (tmp_path / ".f.reconcile").is_symlink()
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 64 KiB."""
+    (tmp_path / "small").mkdir()
+    subprocess.run(("mount", "-t", "tmpfs", "-o", "size=64k", "none", str(tmp_path / "small")), check=True)
+    yield tmp_path / "small"
+    subprocess.run(("umount", str(tmp_path / "small")), check=True)
+
+
+def test_a_full_disk_leaves_the_old_file(small: Path) -> None:
+    (small / "f").write_bytes(b"old")
+    error = refused(small / "f", data=os.urandom(200_000))
+    assert (error.code, error.data["errno"]) == ("Failed", "ENOSPC")
+    assert (small / "f").read_bytes() == b"old"
+    assert [p.name for p in small.iterdir()] == ["f"]
+
+
+def test_a_read_only_file_system(small: Path) -> None:
+    (small / "f").write_bytes(b"old")
+    subprocess.run(("mount", "-o", "remount,ro", str(small)), check=True)
+    error = refused(small / "f")
+    assert (error.code, error.data["errno"]) == ("Failed", "EROFS")
+
+
+def test_content_that_is_no_base64(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="base64"):
+        files.write(str(tmp_path / "f"), "%%%", 0o644, "root", "root")
+    assert not (tmp_path / "f").exists()

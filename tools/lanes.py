@@ -1,0 +1,102 @@
+"""The lanes of the tests: one after another, each timed, until the first red one; then the coverage of all.
+
+`python -m tools.lanes fast lab` is `make test`, `python -m tools.lanes deep acceptance` is `make test-deep`.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from tools.sources import ROOT
+
+MARKS = {"fast": "not lab and not deep", "lab": "lab and not deep", "deep": "deep"}
+ACCEPTANCE = "acceptance"
+LANES = (*MARKS, ACCEPTANCE)
+NEED_LAB = ("lab", "deep", ACCEPTANCE)  # a deep matrix or a promise may boot nodes
+RED = 1
+
+
+def missing_for_lab() -> str:
+    """Why the lab cannot run on this machine; empty where it can."""
+    release = Path("/etc/os-release")
+    lines = release.read_text(encoding="utf-8").splitlines() if release.exists() else []
+    if not {"ID=debian", 'VERSION_ID="12"'} <= set(lines):
+        return "the lab runs on Debian 12 only, and this is something else"
+    if os.geteuid() != 0:
+        return "the lab needs root: it makes namespaces, mounts and a bridge"
+    return ""
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
+
+
+def coverage(*argv: str) -> int:
+    return subprocess.run((sys.executable, "-m", "coverage", *argv), cwd=ROOT, check=False).returncode
+
+
+def run_tests(lane: str, arguments: Sequence[str]) -> int:
+    """pytest's exit status for one lane; a lane without any test is red (5) as well."""
+    return coverage("run", "-m", "pytest", "-m", MARKS[lane], *arguments)
+
+
+def promises() -> list[str]:
+    """The scripts of acceptance/ that prove something; what they share has no main."""
+    found = sorted((ROOT / ACCEPTANCE).glob("*.py"))
+    return [path.stem for path in found if '__name__ == "__main__"' in path.read_text(encoding="utf-8")]
+
+
+def run_acceptance() -> int:
+    """Every promise, one after another, with the last line that it prints: its verdict."""
+    failed = 0
+    for name in (names := promises()):
+        began = time.monotonic()
+        argv = (sys.executable, "-m", f"{ACCEPTANCE}.{name}")
+        done = subprocess.run(argv, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=False)
+        lines = done.stdout.rstrip().splitlines() or ["(it said nothing)"]
+        if done.returncode:
+            failed += 1
+            say("\n".join(f"  | {line}" for line in lines[-40:]))
+        say(f"{ACCEPTANCE}.{name}: exit {done.returncode}, {time.monotonic() - began:.1f} s: {lines[-1]}")
+    return 0 if names and not failed else RED
+
+
+def run_lane(lane: str, arguments: Sequence[str]) -> int:
+    """One lane's exit status, with its wall time printed."""
+    if lane in NEED_LAB and (why := missing_for_lab()):
+        say(f"lane {lane}: cannot run here: {why}. `make test LANES=fast` asks for what runs anywhere.")
+        return RED
+    say(f"lane {lane} ...")
+    began = time.monotonic()
+    status = run_acceptance() if lane == ACCEPTANCE else run_tests(lane, arguments)
+    say(f"lane {lane}: {'passed' if status == 0 else f'RED (exit {status})'}, {time.monotonic() - began:.1f} s")
+    return status
+
+
+def report() -> None:
+    """The share of reconciler/ that all lanes together ran, processes of their own included."""
+    if coverage("combine", "--quiet") == 0:
+        coverage("report", "--skip-covered", "--skip-empty", "--sort=cover")
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the lanes that are named, `fast lab` by default; what follows `--` goes to pytest."""
+    words = list(argv)
+    at = words.index("--") if "--" in words else len(words)
+    lanes, arguments = words[:at] or ["fast", "lab"], words[at + 1 :]
+    if wrong := [lane for lane in lanes if lane not in LANES]:
+        say(f"no lane {', '.join(wrong)}; there are: {', '.join(LANES)}")
+        return 2
+    coverage("erase")
+    status = next((found for lane in lanes if (found := run_lane(lane, arguments))), 0)
+    report()
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
