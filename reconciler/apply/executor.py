@@ -230,18 +230,22 @@ class Executor:
         if record["state"] in UNFINISHED:
             return StepFailed("Interrupted" if self.stop else "StillRunning", step=step.title, deadline=step.deadline)
         if record["state"] == "refused":
-            # what a node says under the names that we use ourselves is not taken for ours
-            data = {k: v for k, v in record["data"].items() if k not in ("step", "argv", "output", "still", "error")}
-            return StepFailed(record["error"], step=step.title, **data)
-        return StepFailed(
-            "StillDiffers" if record["state"] == "done" else "StepFailed",
-            step=step.title,
-            state=record["state"],
-            error=record.get("error", ""),
-            detail=record.get("detail", ""),
-            still=[{"resource": str(c.id), "fields": [[f.path, f.before, f.after] for f in c.fields]} for c in differing],
-            **_command(record),
-        )
+            return StepFailed(record["error"], **{**_foreign(record["data"]), "step": step.title})
+        about = {
+            "step": step.title,
+            "state": record["state"],
+            "error": record.get("error", ""),
+            "still": [{"resource": str(c.id), "fields": [[f.path, f.before, f.after] for f in c.fields]} for c in differing],
+        }
+        told = {**_foreign(record.get("data")), **({"detail": record["detail"]} if record.get("detail") else {})}
+        reason = "StillDiffers" if record["state"] == "done" else "StepFailed"
+        return StepFailed(reason, **{**told, **about, **_command(record)})
+
+
+def _foreign(data: Any) -> dict[str, Any]:
+    """What a node says of its refusal, without the names that we give a meaning of our own."""
+    ours = ("step", "state", "error", "still", "argv", "status", "output")
+    return {k: v for k, v in data.items() if k not in ours} if isinstance(data, Mapping) else {}
 
 
 def _checked(record: Mapping[str, Any]) -> Mapping[str, Any]:
