@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import pytest
 
 from reconciler.apply import executor
 from reconciler.errors import Garbled, LockHeld, NodeRefused, StalePlan, Unreachable
+from reconciler.kinds import hostname
+from reconciler.kinds.base import Draft
 from reconciler.model.outcome import End, NodeOutcome
 from reconciler.render import data
 from tests.nodes.cluster import FILES, Controller, desired
@@ -85,7 +88,7 @@ def test_a_canary_that_fails_ends_the_rollout(site: Site, control: Controller) -
     assert ends(done.outcomes) == {"a": "failed StepFailed", "b": "skipped CanaryFailed", "c": "skipped CanaryFailed"}
     assert (done.exit, done.outcomes["b"].data) == (3, {"canary": "a"})
     failed = done.outcomes["a"].data
-    assert (failed["argv"], failed["status"], failed["output"]) == (["hostnamectl", "set-hostname", "--", "a"], 4, "it is broken\n")
+    assert (failed["argv"], failed["status"], failed["output"]) == (["hostnamectl", "set-hostname", "--", "a"], 4, "it is broken")
     assert site.commands("b") == site.commands("c") == []
     assert [site.lease(n)["holder"] for n in THREE] == ["", "", ""]
 
@@ -127,7 +130,7 @@ def finish_soon(site: Site, name: str) -> threading.Timer:
 def test_a_link_that_breaks_in_a_step(site: Site, control: Controller) -> None:
     """What runs goes on in its unit; the next apply takes its outcome over and repeats nothing."""
     (site.node("a") / "slow").touch()
-    site.before = once("a", "wait", lambda: site.channels["a"].close())
+    site.before = once("a", "wait", site.closing("a"))
     wanted = desired(["a"], FILES)
     done = control.apply(wanted)
     assert (ends(done.outcomes), done.exit) == ({"a": "lost ConnectionLost"}, 4)
@@ -144,7 +147,7 @@ def test_a_link_that_breaks_in_a_step(site: Site, control: Controller) -> None:
 
 def test_a_step_that_still_runs_holds_the_plan_of_its_node(site: Site, control: Controller) -> None:
     (site.node("a") / "slow").touch()
-    site.before = once("a", "wait", lambda: site.channels["a"].close())
+    site.before = once("a", "wait", site.closing("a"))
     wanted = desired(["a"], FILES)
     control.apply(wanted)
     holds = [c.hold.code for c in control.plan(wanted).nodes["a"].changes if c.hold]
@@ -169,19 +172,11 @@ def test_an_interruption_lets_what_runs_be_and_begins_nothing(site: Site, contro
 
 @pytest.mark.usefixtures("short_waits")
 def test_a_step_beyond_its_deadline_is_left_running(site: Site, control: Controller, monkeypatch: pytest.MonkeyPatch) -> None:
-    from reconciler.kinds import hostname
-
-    monkeypatch.setattr(hostname, "Draft", lambda *args: _short(*args))
+    monkeypatch.setattr(hostname, "Draft", partial(Draft, deadline=0.2))
     (site.node("a") / "slow").touch()
     done = control.apply(desired(["a"], FILES))
     assert ends(done.outcomes) == {"a": "failed StillRunning"}
     finish_soon(site, "a").join()
-
-
-def _short(*args: Any) -> Any:
-    from reconciler.kinds.base import Draft
-
-    return Draft(*args, deadline=0.2)
 
 
 def stolen(site: Site, name: str) -> Answer:
@@ -232,6 +227,7 @@ def _others(site: Site, name: str) -> Answer:
         "ttl": 60.0,
         "renewed": time.clock_gettime(time.CLOCK_BOOTTIME),
         "boot_id": boot,
+        "version": 1,
     }
     (at / "lease.json").write_text(json.dumps(lease))
     return None
@@ -266,7 +262,7 @@ def test_a_lease_of_somebody_else_gives_all_of_ours_back(site: Site, control: Co
 def test_a_record_that_is_there_already_is_a_failure_of_that_node(site: Site, control: Controller) -> None:
     def exists() -> Answer:
         (site.root / "b/state/steps").mkdir()
-        (site.root / "b/state/steps/1-1.json").write_text(json.dumps({"token": 1, "step": 1, "settled": True}))
+        (site.root / "b/state/steps/1-1.json").write_text(json.dumps({**STEP, "settled": True}))
         return None
 
     site.before = once("b", "begin", exists)
@@ -294,6 +290,7 @@ def test_whatever_a_node_refuses_with_is_only_its_own_failure(site: Site, contro
     assert done.exit == 3
 
 
+STEP: dict[str, Any] = {"token": 1, "step": 1, "version": 1, "state": "done", "commands": [], "inventory": {}, "plan": "p"}
 GARBAGE: list[tuple[str, Any]] = [
     ("begin", {}),
     ("begin", {"state": 1}),
@@ -381,7 +378,7 @@ def test_a_fault_of_ours_is_not_a_nodes(site: Site, control: Controller) -> None
 
 def test_adopting_from_a_node_that_fails_again_leaves_it_for_later(site: Site, control: Controller) -> None:
     (site.node("a") / "slow").touch()
-    site.before = once("a", "wait", lambda: site.channels["a"].close())
+    site.before = once("a", "wait", site.closing("a"))
     wanted = desired(["a", "b"], FILES)
     control.apply(wanted)
     (site.root / "a/slow").unlink()
