@@ -18,7 +18,7 @@ from reconciler.errors import LockHeld
 from reconciler.model.observed import Known
 from reconciler.model.outcome import first
 from reconciler.model.plan import Plan, Reason
-from reconciler.render import data
+from reconciler.render import data, notes
 from reconciler.render import plan as render_plan
 from reconciler.render.style import style_for
 from reconciler.transport.base import Transport
@@ -71,9 +71,7 @@ def drift(recordings: str | None, state_dir: str | None, **wanted: Any) -> int:
         common.print_json({"drift": len(drifted), **data.plan(found, common.source_of(request))})
     else:
         style = style_for(sys.stdout)
-        pending = found.changes - len(drifted)
-        also = f", {pending} pending (Git changed; see `reconcile plan`)" if pending else ""
-        click.echo(style(f"drift: {len(drifted)} resources", "bold", "red" if drifted else "green") + also)
+        click.echo(notes.drift(len(drifted), found.changes - len(drifted), style))
         for line in render_plan.render(found, style, only=Reason.DRIFT)[1:]:
             click.echo(line)
     return _exit(found, changes=True, only_drift=True)
@@ -112,7 +110,7 @@ def _note(state: StateDir, found: Plan) -> None:
             finally:
                 opened.close()
     except LockHeld:
-        click.echo("note: another reconcile is at work; this plan is not noted in the status", err=True)
+        click.echo(notes.NOT_NOTED, err=True)
 
 
 def show(found: Plan, request: common.Request, out: str | None) -> None:
@@ -122,7 +120,7 @@ def show(found: Plan, request: common.Request, out: str | None) -> None:
     for line in render_plan.render(found, style_for(sys.stdout)):
         click.echo(line)
     if out:
-        click.echo(f"\nsaved as {out}: `reconcile apply {out}` carries out exactly this, once")
+        click.echo(f"\n{notes.saved_as(out)}")
 
 
 def _exit(found: Plan, *, changes: bool, only_drift: bool = False) -> int:
