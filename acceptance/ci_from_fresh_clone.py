@@ -22,7 +22,9 @@ def main() -> int:
         passed = sum(int(n) for n in re.findall(r"(\d+) passed", output))
         coverage = re.findall(r"TOTAL\b.*?(\d+)%", output)
         claims.check(f"{' '.join(argv)} ends with 0", code == 0, f"exit {code}, {seconds:.0f} s")
-        claims.check("tests ran, and none was skipped", passed > 0 and not re.search(r"[1-9]\d* skipped", output), f"{passed} passed")
+        claims.check(
+            "tests ran, and none was skipped", passed > 0 and not re.search(r"[1-9]\d* skipped", output), f"{passed} passed"
+        )
         claims.check("coverage of reconciler/ is told", bool(coverage), f"{coverage[-1] if coverage else '?'}%")
         claims.check("within the time", seconds < LONGEST, f"{seconds:.0f} s of {LONGEST:.0f} s")
     return claims.end()

@@ -32,7 +32,10 @@ class Claims:
     def end(self) -> int:
         good = bool(self._held) and all(self._held)
         verdict = "ACCEPTED" if good else "REFUSED"
-        print(f"{verdict} {self._title}: {sum(self._held)} of {len(self._held)} claims hold. {self._stand_in}".rstrip(". "), flush=True)
+        print(
+            f"{verdict} {self._title}: {sum(self._held)} of {len(self._held)} claims hold. {self._stand_in}".rstrip(". "),
+            flush=True,
+        )
         return 0 if good else 1
 
 

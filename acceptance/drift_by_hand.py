@@ -26,7 +26,9 @@ def main() -> int:
         claims.check("drift exits with 2", found.code == 2, f"exit {found.code}")
         plan = site.run("plan", "--json")
         drifted = {n: {k for k, why in plan.reasons(n).items() if why == "drift"} for n in ("gpu01", "gpu02", "gpu03")}
-        claims.check("on gpu02 just what was touched", drifted["gpu02"] == {"Package/numactl", "File//etc/motd"}, sorted(drifted["gpu02"]))
+        claims.check(
+            "on gpu02 just what was touched", drifted["gpu02"] == {"Package/numactl", "File//etc/motd"}, sorted(drifted["gpu02"])
+        )
         wanted = {"Hostname/gpu03", "File//etc/profile.d/site.sh", "Package/htop"}
         claims.check("on gpu03 just what was touched", drifted["gpu03"] == wanted, sorted(drifted["gpu03"]))
         claims.check("on gpu01 none", not drifted["gpu01"])

@@ -11,7 +11,7 @@ from lab import Lab
 from tests.e2e import truth
 from tests.e2e.site import Site
 
-SLOW = {"slow-install": "1.0-1"}
+SLOW = {"slow-install": "1.0-1.el9"}
 
 
 def _slow_site(lab: Lab, folder: Path, name: str) -> Site:
@@ -30,8 +30,9 @@ def link_cut(claims: Claims, lab: Lab, folder: Path) -> None:
     print(cut.stdout.splitlines()[-2:], cut.stderr, sep="\n")
     claims.check("apply exits with 4", cut.code == 4, f"exit {cut.code}")
     node.heal()
+    node.wait_ready()
     finished = site.run("apply")
-    print(finished.stderr)
+    print(finished.text)
     claims.check("after the link is healed the next apply ends with 0", finished.code == 0, f"exit {finished.code}")
     claims.check("the scriptlet ran once, from start to end", truth.slow_runs(node) == ["start", "end"], truth.slow_runs(node))
     claims.check("one dnf transaction in the node's history", len(truth.transactions(node)) == 1, truth.transactions(node))
@@ -72,7 +73,9 @@ def holder_frozen(claims: Claims, lab: Lab, folder: Path) -> None:
     second = first.other("second")
     early = second.run("apply")
     print(early.stderr)
-    claims.check("while the lease is live the second controller exits with 6 and writes nothing", early.code == 6, f"exit {early.code}")
+    claims.check(
+        "while the lease is live the second controller exits with 6 and writes nothing", early.code == 6, f"exit {early.code}"
+    )
     truth.wait_in(node, "grep -q end /var/log/lab-slow.log", timeout=60)
     truth.wait_until(lambda: second.run("apply").code == 0, "the second controller's apply", timeout=60)
     mark = (second.repo / "files/0").read_text().replace("frozen", "second")

@@ -44,7 +44,9 @@ def main() -> int:
 
 def _seconds(text: str) -> float:
     """The slowest wall time that the benchmark of validate printed."""
-    found = [float(word) for line in text.splitlines() if "wall" in line for word in line.replace(",", " ").split() if _number(word)]
+    found = [
+        float(word) for line in text.splitlines() if "wall" in line for word in line.replace(",", " ").split() if _number(word)
+    ]
     return max(found)
 
 

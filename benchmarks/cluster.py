@@ -51,7 +51,11 @@ def _call(site: Site, bridge: str, words: tuple[str, ...]) -> tuple[float, float
     environment = {**os.environ, "RECONCILE_STATE_DIR": str(site.state), "PYTHONPATH": str(ROOT)}
     before, began = _counters(bridge), time.perf_counter()
     process = subprocess.Popen(
-        [sys.executable, "-m", "reconciler", *words], cwd=site.repo, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        [sys.executable, "-m", "reconciler", *words],
+        cwd=site.repo,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
     )
     _, status, usage = os.wait4(process.pid, 0)
     wall, after = time.perf_counter() - began, _counters(bridge)
@@ -96,7 +100,8 @@ def cluster(lab: Lab, folder: Path, runs: int) -> list[Figure]:
 def help_time() -> tuple[float, float]:
     """Seconds of a bare interpreter and of `reconcile --help`, medians, interleaved."""
     script = str(Path(sys.executable).parent / "reconcile")
-    bare, told = [], []
+    bare: list[float] = []
+    told: list[float] = []
     for _ in range(HELP_RUNS):
         for argv, kept in (([sys.executable, "-c", "pass"], bare), ([script, "--help"], told)):
             began = time.perf_counter()
@@ -107,7 +112,9 @@ def help_time() -> tuple[float, float]:
 
 def table(figures: list[Figure]) -> list[str]:
     """The figures as a Markdown table, and the slope of CPU between the smallest and the largest cluster."""
-    out = ["| command | nodes | wall s (slowest) | controller CPU s | CPU ms a node | RSS MB | received KB a node | sent KB a node |"]
+    out = [
+        "| command | nodes | wall s (slowest) | controller CPU s | CPU ms a node | RSS MB | received KB a node | sent KB a node |"
+    ]
     out.append("|---|---|---|---|---|---|---|---|")
     for f in figures:
         cells = (
@@ -125,7 +132,9 @@ def table(figures: list[Figure]) -> list[str]:
         same = sorted((f for f in figures if f.what == what), key=lambda f: f.nodes)
         if len(same) > 1:
             slope = (same[-1].cpu - same[0].cpu) / (same[-1].nodes - same[0].nodes)
-            out.append(f"{what}: {slope * 1000:.1f} ms controller CPU a further node, {same[0].cpu - slope * same[0].nodes:.2f} s fixed")
+            out.append(
+                f"{what}: {slope * 1000:.1f} ms controller CPU a further node, {same[0].cpu - slope * same[0].nodes:.2f} s fixed"
+            )
     return out
 
 
@@ -139,7 +148,10 @@ def main() -> int:
     os.environ.setdefault("RECONCILE_LAB_NAME", "bench")
     os.environ.setdefault("RECONCILE_LAB_SUBNET", "10.95.0")
     bare, told = help_time()
-    print(f"reconcile --help {told * 1000:.0f} ms, a bare interpreter {bare * 1000:.0f} ms: adds {(told - bare) * 1000:.0f} ms", flush=True)
+    print(
+        f"reconcile --help {told * 1000:.0f} ms, a bare interpreter {bare * 1000:.0f} ms: adds {(told - bare) * 1000:.0f} ms",
+        flush=True,
+    )
     figures: list[Figure] = []
     for size in (int(n) for n in wanted.nodes.split(",")):
         lab = Lab.from_environment()

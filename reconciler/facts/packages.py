@@ -9,8 +9,9 @@ from reconciler.facts import raw
 from reconciler.model.desired import PackageManager
 from reconciler.model.fact import Absent, Fact, Facts, Probe, Read, Run, Unknown, Value
 
-# EPOCHNUM is 0 where there is no epoch; gpg-pubkey entries are keys, not packages
-RPM = Probe("packages-rpm", (Run(("rpm", "-qa", "--qf", r"%{NAME}\t%{EPOCHNUM}\t%{VERSION}\t%{RELEASE}\t%{ARCH}\n")),))
+# EPOCHNUM is 0 where there is no epoch; root's rpm rewrites rpmdb.sqlite-shm and -wal at every look, nobody's does not
+_QUERY = ("rpm", "-qa", "--qf", r"%{NAME}\t%{EPOCHNUM}\t%{VERSION}\t%{RELEASE}\t%{ARCH}\n")
+RPM = Probe("packages-rpm", (Run(_QUERY, unprivileged=True),))
 DEB = Probe("packages-deb", (Run(("dpkg-query", "-W", "-f", r"${db:Status-Abbrev}\t${Package}\t${Version}\t${Architecture}\n")),))
 LOCK_FILE = "/etc/dnf/plugins/versionlock.list"
 LOCK = Probe("versionlock", (Read(LOCK_FILE), Read("/etc/dnf/plugins/versionlock.conf", limit=64 << 10)))

@@ -36,10 +36,14 @@ Fact = Value[T] | Absent | Unknown
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Part of a probe: run `argv` on the node; `deadline` in seconds, after which it is killed and reported."""
+    """Part of a probe: run `argv` on the node; `deadline` in seconds, after which it is killed and reported.
+
+    `unprivileged`: as the user nobody, and only where that fails as root. For programs that write even when they look.
+    """
 
     argv: tuple[str, ...]
     deadline: float = 20.0
+    unprivileged: bool = False
 
 
 @dataclass(frozen=True, slots=True)

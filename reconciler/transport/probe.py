@@ -19,7 +19,7 @@ def encode(probe: Probe) -> list[dict[str, Any]]:
 
 def _encode(part: Part) -> dict[str, Any]:
     if isinstance(part, Run):
-        return {"do": "run", "argv": list(part.argv), "deadline": part.deadline}
+        return {"do": "run", "argv": list(part.argv), "deadline": part.deadline, "unprivileged": part.unprivileged}
     if isinstance(part, Read):
         return {"do": "read", "path": part.path, "limit": part.limit}
     if isinstance(part, Stat):
