@@ -25,6 +25,7 @@ from reconciler.render.progress import Progress
 from reconciler.render.text import count, safe
 from reconciler.source import Loaded, load_desired
 from reconciler.transport.base import Transport
+from reconciler.transport.ssh import SshTransport
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -103,11 +104,7 @@ def engine(desired: DesiredState, request: Request, emit: Emit, transport: Trans
     """The engine over a fresh pool, which is closed at the end. Raises Usage for a node or target that is not declared."""
     nodes = [name for hosts in request.on for name in _expand(hosts)]
     selection = select(desired, nodes, request.target)
-    if transport is None:
-        from reconciler.transport.ssh import SshTransport
-
-        transport = SshTransport()
-    pool = Pool(transport, desired.nodes)
+    pool = Pool(transport or SshTransport(), desired.nodes)
     try:
         yield Engine(desired, pool, selection, emit)
     finally:
