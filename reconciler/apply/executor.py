@@ -114,6 +114,9 @@ class Executor:
 
     def _broken(self, name: str, failure: Failure) -> NodeOutcome:
         self.leases.abandon(name)
+        if failure.reason == "StaleToken":  # met only at the very end, when the steps were to be settled
+            self.stop.set(End.SUPERSEDED)
+            return self._finish(name, NodeOutcome(End.SUPERSEDED, reason=failure.reason, data=failure.data))
         end = End.LOST if failure.kind == "unreachable" else FAILURE_ENDS[failure.kind]
         return self._finish(name, NodeOutcome(end, reason=failure.reason, data=failure.data))
 
@@ -222,15 +225,16 @@ class Executor:
             return StepFailed("Interrupted" if self.stop else "StillRunning", step=step.title, deadline=step.deadline)
         if record["state"] == "refused":
             return StepFailed(record["error"], step=step.title, **record["data"])
-        return StepFailed(
-            "StillDiffers" if record["state"] == "done" else "StepFailed",
-            step=step.title,
-            state=record["state"],
-            error=record.get("error", ""),
-            detail=record.get("detail", ""),
-            still=[{"resource": str(c.id), "fields": [[f.path, f.before, f.after] for f in c.fields]} for c in differing],
-            **_command(record),
-        )
+        about = {
+            "step": step.title,
+            "state": record["state"],
+            "error": record.get("error", ""),
+            "still": [{"resource": str(c.id), "fields": [[f.path, f.before, f.after] for f in c.fields]} for c in differing],
+        }
+        refusal = record.get("data")
+        told = {**(refusal if isinstance(refusal, dict) else {}), **({"detail": record["detail"]} if record.get("detail") else {})}
+        reason = "StillDiffers" if record["state"] == "done" else "StepFailed"
+        return StepFailed(reason, **{**told, **about, **_command(record)})
 
 
 def _warnings(record: Mapping[str, Any]) -> list[str]:

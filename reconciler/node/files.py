@@ -93,7 +93,7 @@ def write(path: str, content: str, mode: int, owner: str, group: str) -> Dict[st
     """
     uid, gid = uid_of(owner), gid_of(group)
     if uid is None:
-        raise state.Refused("NoSuchUser", owner=owner)
+        raise state.Refused("NoSuchUser", user=owner)
     if gid is None:
         raise state.Refused("NoSuchGroup", group=group)
     if os.path.isdir(path) and not os.path.islink(path):

@@ -65,7 +65,7 @@ def _write_file(token: int, number: int, action: Dict[str, Any]) -> Dict[str, An
     try:
         files.write(action["path"], action["content"], action["mode"], action["owner"], action["group"])
     except state.Refused as refusal:
-        return update(token, number, state="failed", error=refusal.code, detail=str(refusal.data))
+        return update(token, number, state="failed", error=refusal.code, data=refusal.data)
     except (KeyError, TypeError, ValueError) as e:  # left as intended it would be read as a write that was cut off
         return update(token, number, state="failed", error="Failed", detail="%s: %s" % (type(e).__name__, e))
     return update(token, number, state="done")

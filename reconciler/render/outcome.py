@@ -57,7 +57,7 @@ def _details(data: Mapping[str, Any]) -> list[str]:
     if data.get("argv"):
         out.append(f"      {safe(' '.join(map(str, data['argv'])))} ended with {safe(data.get('status'))}")
     out += [f"      | {line}" for line in lines(str(data.get("output", "")))]
-    if data.get("error") and data.get("detail"):
+    if data.get("error") and not data.get("argv"):  # a command said it in its own words
         out.append(f"      {sentence(str(data['error']), data)}")
     for still in data.get("still", ()):
         fields = ", ".join(f"{path} is {_shown(before)}, declared {_shown(after)}" for path, before, after in still["fields"])

@@ -14,12 +14,12 @@ _SENTENCES = {
     "ConnectionRefused": "nothing listens on {host} port {port}",
     "ConnectTimedOut": "no answer from {host} port {port}",
     "NoRoute": "no route to {host}",
-    "HostKeyUnknown": "its host key {offered} is not in the known hosts of the manifest: compare it on the node, then add it",
-    "HostKeyChanged": "it shows another host key than the manifest has: a new machine, or somebody in between ({offered})",
+    "HostKeyUnknown": "its host key {fingerprint} is not in the known hosts of the manifest: compare it on the node, then add it",
+    "HostKeyChanged": "it shows another host key than the manifest has: a new machine, or somebody in between ({fingerprint})",
     "AuthenticationRefused": "it refuses the key of user {user}",
-    "IdentityUnreadable": "the key file {identity} cannot be used: {detail}",
-    "JumpFailed": "the jump host {jump} cannot be used: {detail}",
-    "BecomeRefused": "user {user} may not become root with sudo -n: {detail}",
+    "IdentityUnreadable": "the key file {path} cannot be used: {detail}",
+    "JumpFailed": "the jump host {jump} cannot be used: {inner}",
+    "BecomeRefused": "its user may not become root with sudo -n: {detail}",
     "ConnectionLost": "the connection broke",
     "DeadlinePassed": "it did not answer in time",
     # a node that talks nonsense
@@ -39,6 +39,12 @@ _SENTENCES = {
     "DamagedRecord": "its record {path} is damaged",
     "NewerRecord": "its records are a newer version's: use that version",
     "Failed": "{detail}",
+    "StepExists": "step {step} of lease {token} was begun there already",
+    "NoSuchStep": "it has no record of step {step} of lease {token}",
+    "IsDirectory": "a directory stands at {path}",
+    "LabelFailed": "the SELinux label of {path} could not be set: {detail}",
+    "RequestTooLong": "the request is longer than it takes: {size} bytes, at most {limit}",
+    "ForwardingRefused": "it opens no connections for others",
     # holds
     "StepRunning": "a step is running on the node: {steps}",
     "DistributionUnknown": "the node's distribution could not be read",
@@ -120,6 +126,8 @@ def _value(name: str, value: Any) -> str:
 def sentence(reason: str, data: Mapping[str, Any]) -> str:
     """What a code means, with its data filled in and made safe; an unknown code is shown as it is."""
     shown = _Data({name: _value(name, value) for name, value in data.items()})
+    if "inner" in data:  # what went wrong one step before
+        shown["inner"] = sentence(str(data["inner"]), {k: v for k, v in data.items() if k != "inner"})
     text = _SENTENCES.get(reason, reason).format_map(shown)
     near = data.get("nearest")
     return f"{text}; did you mean '{safe(near)}'?" if near else text

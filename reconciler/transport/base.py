@@ -89,5 +89,5 @@ def parse_answer(line: bytes) -> dict[str, Any]:
         raise Garbled("NotJson", detail=type(e).__name__) from None
     shape = isinstance(message, dict) and isinstance(message.get("id"), int)
     if not shape or not (isinstance(message.get("ok"), dict) or isinstance(message.get("refused"), str)):
-        raise Garbled("WrongShape")
+        raise Garbled("WrongShape", detail="neither ok nor refused")
     return dict(message)

@@ -81,5 +81,5 @@ def jump_access(access: SshAccess) -> SshAccess:
     elif rest.count(":") == 1:
         host, _, port = rest.partition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
-        raise Unreachable("JumpFailed", jump=access.jump, inner="NameNotResolved")
+        raise Unreachable("JumpFailed", jump=access.jump, inner="NameNotResolved", host=access.jump)
     return SshAccess(host, int(port), user if at else access.user, None, access.identity, access.known_hosts)

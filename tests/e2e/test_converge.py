@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -99,7 +99,7 @@ def test_what_our_commands_make_is_readable_for_all_users_as_after_a_login(nodes
 
 
 @pytest.fixture(scope="module")
-def converged(lab: Lab, nodes: Nodes, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, LabNode]]:
+def converged(lab: Lab, nodes: Nodes, tmp_path_factory: pytest.TempPathFactory) -> tuple[Site, LabNode]:
     """gpu02, converged: packages and files of every sort. Each test heals what it spoils."""
     node = nodes.one("gpu02")
     site = Site.small(
@@ -110,7 +110,7 @@ def converged(lab: Lab, nodes: Nodes, tmp_path_factory: pytest.TempPathFactory) 
         files={"/etc/site/plain": "as declared\n", "/etc/site/own": File("mine\n", mode="0640", owner="ops", group="ops")},
     )
     site.ok("apply")
-    yield site, node
+    return site, node
 
 
 # What is spoilt at once, a round: resource -> (how, the fields that then differ). Every field of every kind, in every way.
@@ -193,11 +193,16 @@ def test_after_all_that_there_is_no_drift(converged: tuple[Site, LabNode]) -> No
 
 def test_git_change_and_drift_are_told_apart(nodes: Nodes, small: Small) -> None:
     node = nodes.one()
-    first = {"packages": {"numactl": "2.0.18-2.el9", "tmux": "3.2a-4.el9"}, "files": {"/etc/a": "a\n", "/etc/b": "b\n", "/etc/c": "c\n"}}
+    first: dict[str, Any] = {
+        "packages": {"numactl": "2.0.18-2.el9", "tmux": "3.2a-4.el9"},
+        "files": {"/etc/a": "a\n", "/etc/b": "b\n", "/etc/c": "c\n"},
+    }
     site = small(**first)
     site.ok("apply")
     node.run("echo spoiled > /etc/a; dnf -y remove tmux; echo spoiled > /etc/c")
-    site.declare(packages={"numactl": "2.0.19-3.el9", "tmux": "3.2a-4.el9"}, files={"/etc/a": "a\n", "/etc/b": "new\n", "/etc/c": "new\n"})
+    site.declare(
+        packages={"numactl": "2.0.19-3.el9", "tmux": "3.2a-4.el9"}, files={"/etc/a": "a\n", "/etc/b": "new\n", "/etc/c": "new\n"}
+    )
     found = site.run("plan", "--json", "--detailed-exitcode")
     assert found.code == 2
     assert found.reasons("gpu01") == {

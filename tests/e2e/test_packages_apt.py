@@ -178,6 +178,10 @@ def test_a_cluster_of_dnf_and_apt_in_one_apply(nodes: Nodes, small: Small) -> No
     third.run("apt-mark unhold numactl; apt-get -y install numactl=2.0.14-3 --allow-downgrades")
     second.run("dnf -y remove htop")
     found = site.run("drift", "--json")
-    assert (found.code, found.reasons("deb01"), found.reasons("gpu02")) == (2, {"Package/numactl": "drift"}, {"Package/htop": "drift"})
+    assert (found.code, found.reasons("deb01"), found.reasons("gpu02")) == (
+        2,
+        {"Package/numactl": "drift"},
+        {"Package/htop": "drift"},
+    )
     site.ok("apply")
     assert truth.deb(third, "numactl") == "hi 2.0.18-1"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 
 import pytest
 
@@ -185,7 +184,9 @@ def test_a_spoilt_lock_is_mended_and_foreign_lines_stay(one: tuple[Site, LabNode
     site.declare(packages={"numactl": "2.0.19-1.el9"})
     site.ok("apply")
     node.run(spoil)
-    foreign = [line for line in truth.text(node, "/etc/dnf/plugins/versionlock.list").splitlines() if not line.startswith("numactl")]
+    foreign = [
+        line for line in truth.text(node, "/etc/dnf/plugins/versionlock.list").splitlines() if not line.startswith("numactl")
+    ]
     assert site.run("drift", "--json").reasons("gpu01") == {"Package/numactl": "drift"}
     site.ok("apply")
     lines = truth.text(node, "/etc/dnf/plugins/versionlock.list").splitlines()
@@ -229,9 +230,9 @@ def test_a_repository_that_does_not_answer_holds_and_is_named(one: tuple[Site, L
 
 
 @pytest.fixture(scope="module")
-def trio(lab: Lab, nodes: Nodes, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, list[LabNode]]]:
+def trio(lab: Lab, nodes: Nodes, tmp_path_factory: pytest.TempPathFactory) -> tuple[Site, list[LabNode]]:
     machines = nodes.fresh(*GPUS)
-    yield Site.small(lab, tmp_path_factory.mktemp("trio"), nodes=GPUS), machines
+    return Site.small(lab, tmp_path_factory.mktemp("trio"), nodes=GPUS), machines
 
 
 def test_a_node_that_fails_does_not_stop_the_others(trio: tuple[Site, list[LabNode]]) -> None:
@@ -250,7 +251,9 @@ def test_a_node_that_fails_does_not_stop_the_others(trio: tuple[Site, list[LabNo
 def test_a_damaged_rpm_database_is_unknown_and_never_absent(trio: tuple[Site, list[LabNode]]) -> None:
     site, (_, second, third) = trio
     site.declare(nodes=GPUS, packages={"tmux": "3.2a-4.el9", "telnet": "absent", "htop": "present"}, files={"/etc/still": "x\n"})
-    second.run("cp -a /var/lib/rpm /root/rpm; rm -f /var/lib/rpm/rpmdb.sqlite-*; head -c 20000 /dev/urandom > /var/lib/rpm/rpmdb.sqlite")
+    second.run(
+        "cp -a /var/lib/rpm /root/rpm; rm -f /var/lib/rpm/rpmdb.sqlite-*; head -c 20000 /dev/urandom > /var/lib/rpm/rpmdb.sqlite"
+    )
     found = site.run("plan", "--json", "--detailed-exitcode")
     assert found.code == 2
     reasons = found.reasons("gpu02")

@@ -13,7 +13,16 @@ from lab.cluster import each
 from lab.shell import wait_for
 
 # what may change without anybody having changed the node: kernel, run time, logs, our own records, and what systemd itself keeps
-NOT_STATE = ("/proc", "/sys", "/run", "/dev", "/var/log", "/var/lib/reconcile", "/tmp/systemd-private-*", "/var/tmp/systemd-private-*")
+NOT_STATE = (
+    "/proc",
+    "/sys",
+    "/run",
+    "/dev",
+    "/var/log",
+    "/var/lib/reconcile",
+    "/tmp/systemd-private-*",
+    "/var/tmp/systemd-private-*",
+)
 
 
 class Nodes:

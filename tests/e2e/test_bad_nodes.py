@@ -1,0 +1,277 @@
+"""One bad node among good ones: a clear sentence, the right exit code, and the others converge."""
+
+from __future__ import annotations
+
+import itertools
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lab import Lab, LabNode
+from lab.ssh import ensure_key
+from tests.e2e import truth
+from tests.e2e.conftest import Small
+from tests.e2e.site import Result, Site
+from tests.e2e.truth import Nodes
+
+PAIR = ("gpu01", "gpu02")
+SECONDS = 90.0
+
+
+@pytest.fixture(scope="module")
+def pair(nodes: Nodes) -> tuple[LabNode, LabNode]:
+    """gpu01 is good, gpu02 is the bad one: whatever was done to it is undone by the test that did it."""
+    good, bad = nodes.fresh(*PAIR)
+    return good, bad
+
+
+COUNTER = itertools.count()
+
+
+@pytest.fixture
+def site(small: Small, pair: tuple[LabNode, LabNode]) -> Site:
+    """Both nodes shall have a new file; and once gpu02 is well again, a plain apply has to bring it there as well."""
+    name = f"/etc/site-{next(COUNTER)}"
+    found = small(nodes=PAIR, files={name: "declared\n"})
+    found.environment["E2E_FILE"] = name
+    return found
+
+
+def expect(site: Site, pair: tuple[LabNode, LabNode], code: int, end: str, words: str, *, slow: bool = False) -> Result:
+    """A plan that says it, and an apply in which gpu02 ends so while gpu01 converges. `slow`: the apply alone, each waits 20 s."""
+    if not slow:
+        planned = site.run("plan")
+        assert planned.code == code
+        assert "1 node could not be observed" in planned.verdict
+        assert words in planned.stdout
+    done = site.run("apply")
+    assert done.code == code, done.text
+    line = next(line for line in done.stdout.splitlines() if line.startswith(f"  gpu02  {end}"))
+    assert words in line, line
+    assert "?" not in line, "a hole in the sentence"
+    assert "gpu01  converged, 1 change" in done.stdout
+    assert truth.text(pair[0], site.environment["E2E_FILE"]) == "declared\n"
+    return done
+
+
+def healed(site: Site, pair: tuple[LabNode, LabNode]) -> None:
+    assert "gpu02  converged, 1 change" in site.ok("apply").stdout
+    assert truth.text(pair[1], site.environment["E2E_FILE"]) == "declared\n"
+
+
+def test_key_refused(site: Site, pair: tuple[LabNode, LabNode]) -> None:
+    pair[1].run("mv /root/.ssh/authorized_keys /root/.ssh/away")
+    try:
+        expect(site, pair, 4, "unreachable", "it refuses the key of user root")
+    finally:
+        pair[1].inside("mv /root/.ssh/away /root/.ssh/authorized_keys")
+    healed(site, pair)
+
+
+def test_another_host_key(site: Site, pair: tuple[LabNode, LabNode], tmp_path: Path) -> None:
+    right = (site.repo / "known_hosts").read_text()
+    other = ensure_key(tmp_path / "other", "other")
+    lines = [f"{pair[1].address} {other}" if line.startswith(f"{pair[1].address} ") else line for line in right.splitlines()]
+    (site.repo / "known_hosts").write_text("\n".join(lines) + "\n")
+    site.commit()
+    shown = fingerprint(pair[1])
+    expect(site, pair, 4, "unreachable", f"another host key than the manifest has: a new machine, or somebody in between ({shown})")
+    assert truth.stat(pair[1], site.environment["E2E_FILE"]) == "none"
+    (site.repo / "known_hosts").write_text(right)
+    site.commit()
+    healed(site, pair)
+
+
+def test_unknown_host_key(site: Site, pair: tuple[LabNode, LabNode]) -> None:
+    right = (site.repo / "known_hosts").read_text()
+    (site.repo / "known_hosts").write_text("".join(line for line in right.splitlines(True) if f"{pair[1].address} " not in line))
+    site.commit()
+    expect(site, pair, 4, "unreachable", f"its host key {fingerprint(pair[1])} is not in the known hosts")
+    (site.repo / "known_hosts").write_text(right)
+    site.commit()
+    healed(site, pair)
+
+
+def fingerprint(node: LabNode) -> str:
+    return node.run("ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub").stdout.split()[1]
+
+
+def test_down_and_cut_off(site: Site, pair: tuple[LabNode, LabNode]) -> None:
+    pair[1].cut()
+    try:
+        done = expect(site, pair, 4, "unreachable", f"{pair[1].address}", slow=True)
+        assert "no route to" in done.stdout or "no answer from" in done.stdout
+    finally:
+        pair[1].heal()
+    pair[1].poweroff()
+    site.declare(nodes=PAIR, files={site.environment["E2E_FILE"]: "declared\n", "/etc/while-down": "x\n"})
+    done = site.run("apply")
+    assert done.code == 4
+    assert "gpu01  converged, 1 change" in done.stdout
+    assert "gpu02  unreachable" in done.stdout
+    pair[1].poweron()
+    pair[1].wait_ready()
+    assert "gpu02  converged, 2 changes" in site.ok("apply").stdout
+
+
+def test_nothing_listens(site: Site, pair: tuple[LabNode, LabNode]) -> None:
+    pair[1].inside("systemctl stop ssh.socket ssh.service")
+    try:
+        expect(site, pair, 4, "unreachable", f"nothing listens on {pair[1].address} port 22")
+    finally:
+        pair[1].inside("systemctl start ssh.service")
+    healed(site, pair)
+
+
+@pytest.mark.parametrize("what", ["sshd", "the program"])
+def test_a_node_that_hangs_half_way_ends_in_time(site: Site, pair: tuple[LabNode, LabNode], what: str) -> None:
+    """Stopped (not ended) while it is being looked at: nothing answers, and no connection breaks."""
+    bad = pair[1]
+    if what == "sshd":
+        stop, go = "pkill -STOP -x sshd", "pkill -CONT -x sshd"
+    else:
+        fake(bad, "exec sleep 1000")
+        stop, go = "true", "pkill -x sleep; true"
+    bad.inside(stop)
+    try:
+        expect(site, pair, 4, "unreachable", "it did not answer in time", slow=True)
+    finally:
+        bad.inside(go)
+        real(bad)
+    healed(site, pair)
+
+
+def fake(node: LabNode, script: str) -> None:
+    """Another python3 for whoever logs in, first on the PATH."""
+    text = f"#!/bin/sh\n{script}\n"
+    node.inside(f"printf %s {shlex.quote(text)} > /usr/local/bin/python3; chmod 755 /usr/local/bin/python3")
+
+
+def real(node: LabNode) -> None:
+    node.inside("rm -f /usr/local/bin/python3; [ ! -e /usr/bin/python3.away ] || mv /usr/bin/python3.away /usr/bin/python3")
+
+
+GARBAGE = {
+    "noise without an end": ("exec cat /dev/urandom", 3, "garbled", "something else than our program answers"),
+    "one line of 10 MB": ("head -c 10000000 /dev/zero | tr '\\0' x; echo", 3, "garbled", "something else than our program answers"),
+    "ends at once": ("echo 'no such thing' >&2; exit 1", 3, "garbled", "our program ended there: no such thing"),
+    "says the right word and then nonsense": ("echo 'RECONCILE-NODE {}'; exec sleep 30", 3, "garbled", "its answer cannot be read"),
+    "another protocol": (
+        """echo 'RECONCILE-NODE {"protocol": 99, "boot_id": "x", "hostname": "x", "python": "3", "uid": 0}'; exec sleep 30""",
+        3,
+        "garbled",
+        "its answer has not the agreed form: protocol 99",
+    ),
+    "answers that are no answers": (
+        """echo 'RECONCILE-NODE {"protocol": 1, "boot_id": "x", "hostname": "x", "python": "3", "uid": 0}'; """
+        """while read -r line; do echo '{"id": 1, "ok": []}'; done""",
+        3,
+        "garbled",
+        "its answer",
+    ),
+    "an answer of 10 MB": (
+        """echo 'RECONCILE-NODE {"protocol": 1, "boot_id": "x", "hostname": "x", "python": "3", "uid": 0}'; """
+        """head -c 10000000 /dev/zero | tr '\\0' 1; echo; exec sleep 30""",
+        3,
+        "garbled",
+        "its answer is longer than we accept",
+    ),
+}
+
+
+@pytest.mark.parametrize("how", GARBAGE)
+def test_garbage(site: Site, pair: tuple[LabNode, LabNode], how: str) -> None:
+    script, code, end, words = GARBAGE[how]
+    fake(pair[1], script)
+    try:
+        expect(site, pair, code, end, words)
+    finally:
+        real(pair[1])
+    healed(site, pair)
+
+
+def test_no_python(site: Site, pair: tuple[LabNode, LabNode]) -> None:
+    pair[1].inside("mv /usr/bin/python3 /usr/bin/python3.away")
+    try:
+        expect(site, pair, 3, "garbled", "it has no python3: bash: line 1: python3: command not found")
+    finally:
+        real(pair[1])
+    healed(site, pair)
+
+
+def test_chatter_before_the_program_is_no_garbage(site: Site, pair: tuple[LabNode, LabNode]) -> None:
+    """What a login shell prints, on both streams."""
+    fake(pair[1], "echo 'Welcome! Authorised use only.'; echo warning >&2; printf 'no new line'; exec /usr/bin/python3 \"$@\"")
+    try:
+        assert "gpu[01-02]  converged" in site.ok("apply").stdout
+    finally:
+        real(pair[1])
+
+
+def test_read_only_var(site: Site, pair: tuple[LabNode, LabNode]) -> None:
+    """The node can be looked at and not written: its records have nowhere to go, so nothing is done there."""
+    pair[1].inside("mount --bind /var /var && mount -o remount,ro,bind /var")
+    try:
+        done = site.run("apply")
+        assert done.code == 3
+        assert "Read-only file system" in done.stdout
+        assert "gpu01  converged, 1 change" in done.stdout
+        assert "gpu02  failed" in done.stdout
+        assert truth.stat(pair[1], site.environment["E2E_FILE"]) == "none"
+    finally:
+        pair[1].inside("umount /var")
+    healed(site, pair)
+
+
+@pytest.mark.parametrize("seconds", [-86400, 86400])
+def test_a_clock_that_is_wrong_by_a_day_does_not_matter(site: Site, pair: tuple[LabNode, LabNode], seconds: int) -> None:
+    """A lease is neither older nor younger for it, also when the clock moves while one is held."""
+    bad = pair[1]
+    bad.run("echo 1 > /etc/lab/slow-seconds; : > /var/log/lab-slow.log; dnf -y remove slow-install")
+    site.declare(nodes=PAIR, per_node={"gpu02": {"packages": {"slow-install": "present"}}}, files={"/etc/clock": f"{seconds}\n"})
+    running = site.start("apply", RECONCILE_LEASE_TTL="10")
+    truth.slow_started(bad)
+    bad.skew(seconds)
+    truth.wait_until(lambda: abs(truth.wall(bad) - seconds) < 60, "the wrong clock")
+    refused = site.other("other").run("apply")
+    assert refused.code == 6, refused.text
+    assert running.result().code == 0
+    assert "0 changes" in site.ok("apply").verdict
+    bad.skew(0)
+    truth.wait_until(lambda: abs(truth.wall(bad)) < 60, "the right clock")
+    assert "0 changes" in site.ok("apply").verdict
+    assert truth.slow_runs(bad) == ["start", "end"]
+
+
+def test_ops_works_through_sudo_and_nosudo_is_refused(small: Small, pair: tuple[LabNode, LabNode]) -> None:
+    users = {"gpu01": {"ssh": {"user": "ops"}}, "gpu02": {"ssh": {"user": "nosudo"}}}
+    site = small(nodes=PAIR, files={"/etc/by-user": "x\n"}, packages={"tmux": "present"}, per_node=users)
+    planned = site.run("plan")
+    assert planned.code == 4
+    done = site.run("apply")
+    assert done.code == 4
+    assert "gpu01  converged, 2 changes" in done.stdout
+    assert "gpu02  unreachable: its user may not become root with sudo -n: sudo: a password is required" in done.stdout
+    assert truth.stat(pair[0], "/etc/by-user") == "644 root root regular file"
+    assert truth.rpm(pair[0], "tmux") is not None
+    assert truth.stat(pair[1], "/etc/by-user") == "none"
+    assert pair[1].run("test -e /home/nosudo/x", check=False).returncode == 1
+
+
+def test_a_key_that_is_not_there_and_one_that_is_none(
+    small: Small, lab: Lab, pair: tuple[LabNode, LabNode], tmp_path: Path
+) -> None:
+    nonsense = tmp_path / "nonsense"
+    nonsense.write_text("not a key\n")
+    locked = tmp_path / "locked"
+    subprocess.run(("ssh-keygen", "-q", "-t", "ed25519", "-N", "secret", "-f", locked), check=True)
+    for path, words in ((tmp_path / "nowhere", "No such file"), (nonsense, "cannot be used"), (locked, "encrypted")):
+        keys = {"gpu02": {"ssh": {"identity": str(path)}}}
+        site = Site.small(lab, tmp_path / path.name.upper(), nodes=PAIR, files={f"/etc/key-{path.name}": "x\n"}, per_node=keys)
+        done = site.run("apply")
+        assert done.code == 4
+        assert f"gpu02  unreachable: the key file {path} cannot be used" in done.stdout
+        assert words in done.stdout
+        assert "gpu01  converged, 1 change" in done.stdout
