@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reconciler import __version__, status
-from reconciler.apply.adopt import adopt, pending
+from reconciler.apply.adopt import adopt, pending, recall
 from reconciler.apply.executor import Executor, Stop
 from reconciler.apply.journal import Journal
 from reconciler.apply.lease import TTL, Leases
@@ -99,10 +99,10 @@ class Engine:
         """Before anything is planned: nobody else may be at work, and what our own past left running is waited for."""
 
         def look(name: str) -> bool:
-            remembered = self.pool.channel(name).request("records", 60.0)
+            remembered = recall(self.pool.channel(name))
             lease = remembered.get("lease") or {}
             if lease.get("live") and lease.get("holder") != holder:
-                raise LockHeld("OtherController", node=name, **{k: lease[k] for k in ("holder", "age", "ttl", "plan")})
+                raise LockHeld("OtherController", node=name, **{k: lease.get(k) for k in ("holder", "age", "ttl", "plan")})
             return bool(pending(remembered))
 
         waiting = [name for name, found in self.pool.each(self.names(), look).items() if found is True]

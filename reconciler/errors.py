@@ -12,7 +12,7 @@ class ReconcileError(Exception):
     transient = False
     exit_code = 1
 
-    def __init__(self, reason: str, **data: Any) -> None:
+    def __init__(self, reason: str, /, **data: Any) -> None:
         super().__init__(reason)
         self.reason = reason
         self.data: Mapping[str, Any] = data
@@ -57,7 +57,7 @@ class LockHeld(ReconcileError):
 
 
 class StateDamaged(ReconcileError):
-    """The controller's own records cannot be trusted: JournalDamaged, NewerState."""
+    """The controller's own records cannot be trusted, or not be written: JournalDamaged, NewerState, JournalUnwritable."""
 
 
 class SourceError(ReconcileError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TypeVar
 
 from reconciler.errors import Garbled, NodeRefused, ReconcileError, Unreachable
@@ -42,8 +42,9 @@ class Pool:
         with self._guard:
             if name in self._channels:
                 return self._channels[name]
-            if name in self._failed:
-                raise self._failed[name]
+            failed = self._failed.get(name)
+        if failed:
+            raise type(failed)(failed.reason, **failed.data)  # one exception object must not be raised in two threads
         try:
             channel = self._transport.open(self._nodes[name], self._deadline)
         except ReconcileError as e:
@@ -69,7 +70,7 @@ class Pool:
     def each(
         self, names: Iterable[str], work: Callable[[str], T], done: Callable[[str], None] | None = None
     ) -> dict[str, T | Failure]:
-        """`work(name)` for all `names` side by side. An error of the node is its Failure; any other is raised."""
+        """`work(name)` for all `names` side by side. An error of the node is its Failure; any other is raised once all ended."""
         wanted = list(names)
 
         def one(name: str) -> T | Failure:
@@ -87,7 +88,9 @@ class Pool:
             return {}
         executor = ThreadPoolExecutor(min(AT_ONCE, len(wanted)), thread_name_prefix="node")
         try:
-            return dict(zip(wanted, executor.map(one, wanted), strict=True))
+            asked = {name: executor.submit(one, name) for name in wanted}
+            wait(asked.values())  # whoever catches what is raised below has to find nobody at work
+            return {name: answer.result() for name, answer in asked.items()}
         finally:
             # an interrupted command does not wait for nodes that hang; in all other cases every worker is done here
             executor.shutdown(wait=False, cancel_futures=True)

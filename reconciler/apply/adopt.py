@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
 from reconciler.apply.journal import Journal
 from reconciler.apply.lease import Leases
+from reconciler.errors import Garbled, NodeRefused
 from reconciler.events import Emit, now
 from reconciler.transport.base import Channel
 
+REAPED = 10.0  # seconds for a unit whose runner said its last word to be over
 WAIT = 30.0  # seconds of one wait request; asked again until the step is over
 Records = Mapping[str, Any]
 
@@ -19,19 +22,54 @@ def pending(remembered: Records) -> list[Mapping[str, Any]]:
     return [step for step in remembered.get("steps", ()) if not step.get("settled")]
 
 
+def recall(channel: Channel, **wanted: bool) -> Records:
+    """What a node remembers: its lease, steps and inventory. Raises Garbled where that has not the shape that we wrote."""
+    found = channel.request("records", 60.0, **wanted)
+    steps, inventory, lease = found.get("steps"), found.get("inventory"), found.get("lease")
+    shaped = isinstance(steps, list) and all(map(_is_step, steps)) and isinstance(lease, Mapping | None)
+    if not shaped or not isinstance(inventory, Mapping) or not all(map(_is_entry, inventory.values())):
+        raise Garbled("WrongShape", detail="records")
+    return found
+
+
+def _is_step(found: Any) -> bool:
+    if not isinstance(found, Mapping) or not isinstance(found.get("wall"), int | float):
+        return False
+    words = all(isinstance(found.get(name), str) for name in ("plan", "title", "state"))
+    return words and all(isinstance(found.get(name), int) for name in ("token", "step"))
+
+
+def _is_entry(found: Any) -> bool:
+    return isinstance(found, Mapping) and isinstance(found.get("spec"), str)
+
+
 def adopt(node: str, channel: Channel, journal: Journal, leases: Leases, emit: Emit) -> int:
     """Bring every unsettled step of one node to its end and into the journal; how many there were."""
-    steps = pending(channel.request("records", 60.0))
+    steps = pending(recall(channel))
     for step in steps:
         token, number = step["token"], step["step"]
         seen = step
         while seen["state"] in ("intended", "started"):
             emit(now("adopting", node, token=token, step=number, title=step["title"]))
             seen = channel.request("wait", WAIT + 30.0, token=token, step=number, seconds=WAIT)
+            if not _is_step(seen):
+                raise Garbled("WrongShape", detail="step record")
         journal.append("adopted", node=node, token=token, step=number, plan=seen["plan"], title=seen["title"], state=seen["state"])
         emit(now("adopted", node, token=token, step=number, title=seen["title"], state=seen["state"]))
     if steps:
-        token = leases.take(node, channel, "adopt")
+        token = _take(node, channel, leases)
         channel.request("settle", 60.0, token=token, steps=[[s["token"], s["step"]] for s in steps])
         leases.give_back(node, channel)
     return len(steps)
+
+
+def _take(node: str, channel: Channel, leases: Leases) -> int:
+    """The lease, once systemd has seen the end of the steps too: their outcome is on disk a moment before."""
+    until = time.monotonic() + REAPED
+    while True:
+        try:
+            return leases.take(node, channel, "adopt")
+        except NodeRefused as e:
+            if e.reason != "StepActive" or time.monotonic() > until:
+                raise
+        time.sleep(0.05)

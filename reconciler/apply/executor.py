@@ -29,7 +29,7 @@ Verify = Callable[[str, Channel, tuple[ResourceId, ...]], tuple[Change, ...]]
 class StepFailed(Exception):
     """A node stops here: `reason` is a code, `data` what people need."""
 
-    def __init__(self, reason: str, **data: Any) -> None:
+    def __init__(self, reason: str, /, **data: Any) -> None:
         super().__init__(reason)
         self.reason, self.data = reason, data
 
@@ -96,7 +96,7 @@ class Executor:
             ready = [name for name in wave.nodes if name not in self.without_lease]
             ends = {**self.pool.each(ready, self._node), **{n: f for n, f in self.without_lease.items() if n in wave.nodes}}
             for name, ended in ends.items():
-                outcomes[name] = self._broken(name, ended) if isinstance(ended, Failure) else ended
+                outcomes[name] = self._broken(name, ended, lost=name in ready) if isinstance(ended, Failure) else ended
             if wave.canary:
                 canary = next((n for n in wave.nodes if outcomes[n].end is not End.CONVERGED), "")
         self._release_untouched()
@@ -112,12 +112,9 @@ class Executor:
             return self._finish(name, NodeOutcome(self.stop.end))
         return self._finish(name, NodeOutcome(End.SKIPPED, reason="CanaryFailed", data={"canary": canary}))
 
-    def _broken(self, name: str, failure: Failure) -> NodeOutcome:
+    def _broken(self, name: str, failure: Failure, *, lost: bool) -> NodeOutcome:
         self.leases.abandon(name)
-        if failure.reason == "StaleToken":  # met only at the very end, when the steps were to be settled
-            self.stop.set(End.SUPERSEDED)
-            return self._finish(name, NodeOutcome(End.SUPERSEDED, reason=failure.reason, data=failure.data))
-        end = End.LOST if failure.kind == "unreachable" else FAILURE_ENDS[failure.kind]
+        end = End.LOST if lost and failure.kind == "unreachable" else FAILURE_ENDS[failure.kind]
         return self._finish(name, NodeOutcome(end, reason=failure.reason, data=failure.data))
 
     def _finish(self, name: str, outcome: NodeOutcome) -> NodeOutcome:
@@ -141,7 +138,7 @@ class Executor:
                 outcome = NodeOutcome(self._end_of(e), reason=e.reason, data=e.data)
                 break
         changed = len(work.verified())
-        self._settle(work, outcome)
+        outcome = self._settle(work, outcome)
         return self._finish(name, NodeOutcome(outcome.end, changed, len(node.held()), outcome.reason, outcome.data))
 
     def _end_of(self, failed: StepFailed) -> End:
@@ -173,21 +170,19 @@ class Executor:
     def _carry_out(self, work: Work, step: Step) -> Mapping[str, Any]:
         """Begin the step and follow it to its end, its deadline, or the wish to stop (its state is `started` then)."""
         try:
-            record = self._begin(work, step)
+            record = _checked(self._begin(work, step))
             work.begun.append(step.number)
             until = time.monotonic() + step.deadline
             while record["state"] in UNFINISHED and time.monotonic() < until and not self.stop:
-                record = work.channel.request("wait", WAIT + DEADLINE, token=work.token, step=step.number, seconds=WAIT)
+                asked = {"token": work.token, "step": step.number, "seconds": WAIT}
+                record = _checked(work.channel.request("wait", WAIT + DEADLINE, **asked))
         except NodeRefused as e:
             return {"state": "refused", "error": e.reason, "data": dict(e.data)}
-        if not isinstance(record.get("state"), str):
-            raise Garbled("WrongShape", detail="step record")
         return record
 
     def _begin(self, work: Work, step: Step) -> Mapping[str, Any]:
         about = {"plan": self.plan.id, "commit": self.plan.revision.commit}
         request = {
-            "token": work.token,
             "step": step.number,
             "plan": self.plan.id,
             "title": step.title,
@@ -197,44 +192,69 @@ class Executor:
                 str(c.id): {"spec": c.spec_digest, "created": c.action is Action.CREATE, **about} for c in work.completed_by(step)
             },
         }
+        return self._write(work, "begin", **request)
+
+    def _write(self, work: Work, op: str, **fields: Any) -> Mapping[str, Any]:
+        """A request that needs the lease. Raises NodeRefused, Unreachable or Garbled."""
         try:
-            return work.channel.request("begin", 2 * DEADLINE, **request)
+            return work.channel.request(op, 2 * DEADLINE, token=work.token, **fields)
         except NodeRefused as e:
             if e.reason != "LeaseExpired":
                 raise
         # this controller slept; the lease is still its own if nobody was given one since
         work.channel.request("renew", DEADLINE, token=work.token)
-        return work.channel.request("begin", 2 * DEADLINE, **request)
+        return work.channel.request(op, 2 * DEADLINE, token=work.token, **fields)
 
-    def _settle(self, work: Work, outcome: NodeOutcome) -> None:
+    def _settle(self, work: Work, outcome: NodeOutcome) -> NodeOutcome:
         """Tell the node that its outcomes are known, and give the lease back. A step that still runs stays for the next apply."""
         if verified := work.verified():
             specs = {str(c.id): c.spec_digest for c in verified}
             self.journal.append("converged", node=work.name, plan=self.plan.id, resources=specs)
         if outcome.reason == "StaleToken":
             self.leases.abandon(work.name)
-            return
-        if outcome.reason not in ("Interrupted", "StillRunning"):
-            steps = [[work.token, number] for number in work.begun]
-            work.channel.request("settle", 2 * DEADLINE, token=work.token, steps=steps)
-        self.leases.give_back(work.name, work.channel)
+            return outcome
+        try:
+            if outcome.reason not in ("Interrupted", "StillRunning"):
+                self._write(work, "settle", steps=[[work.token, number] for number in work.begun])
+            self.leases.give_back(work.name, work.channel)
+        except NodeRefused as e:
+            if e.reason != "StaleToken":
+                raise
+            self.leases.abandon(work.name)
+            self.stop.set(End.SUPERSEDED)
+            return NodeOutcome(End.SUPERSEDED, reason=e.reason, data=dict(e.data))
+        return outcome
 
     def _failed(self, step: Step, record: Mapping[str, Any], differing: tuple[Change, ...]) -> StepFailed:
         """Why a step did not do what it should: the node's refusal, the command's own words, or what still differs."""
         if record["state"] in UNFINISHED:
             return StepFailed("Interrupted" if self.stop else "StillRunning", step=step.title, deadline=step.deadline)
         if record["state"] == "refused":
-            return StepFailed(record["error"], step=step.title, **record["data"])
+            return StepFailed(record["error"], **{**_foreign(record["data"]), "step": step.title})
         about = {
             "step": step.title,
             "state": record["state"],
             "error": record.get("error", ""),
             "still": [{"resource": str(c.id), "fields": [[f.path, f.before, f.after] for f in c.fields]} for c in differing],
         }
-        refusal = record.get("data")
-        told = {**(refusal if isinstance(refusal, dict) else {}), **({"detail": record["detail"]} if record.get("detail") else {})}
+        told = {**_foreign(record.get("data")), **({"detail": record["detail"]} if record.get("detail") else {})}
         reason = "StillDiffers" if record["state"] == "done" else "StepFailed"
         return StepFailed(reason, **{**told, **about, **_command(record)})
+
+
+def _foreign(data: Any) -> dict[str, Any]:
+    """What a node says of its refusal, without the names that we give a meaning of our own."""
+    ours = ("step", "state", "error", "still", "argv", "status", "output")
+    return {k: v for k, v in data.items() if k not in ours} if isinstance(data, Mapping) else {}
+
+
+def _checked(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A step's record as the node program writes it. Raises Garbled."""
+    lists = [record.get(name, []) for name in ("results", "commands")]
+    shaped = all(isinstance(found, list) and all(isinstance(item, Mapping) for item in found) for found in lists)
+    if not isinstance(record.get("state"), str) or not shaped:
+        raise Garbled("WrongShape", detail="step record")
+    return record
 
 
 def _warnings(record: Mapping[str, Any]) -> list[str]:
@@ -248,9 +268,9 @@ def _command(record: Mapping[str, Any]) -> dict[str, Any]:
     results, commands = record.get("results", []), record.get("commands", [])
     if not results or len(commands) < len(results):
         return {}
-    last = results[-1]
+    last, argv = results[-1], commands[len(results) - 1].get("argv")
     return {
-        "argv": commands[len(results) - 1]["argv"],
+        "argv": argv if isinstance(argv, list) else [],
         "status": last.get("status"),
         # both: apt says what is the matter on stdout, and only that something is on stderr
         "output": "\n".join(said for name in ("out", "err") if (said := str(last.get(name) or "").strip()))[-2000:],

@@ -44,7 +44,7 @@ def _read(path: Path) -> tuple[list[Record], int]:
     for number, line in enumerate(lines, start=1):
         try:
             record = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             record = None
         if not isinstance(record, dict) or (number > 1 and record.get("seq") != number - 1):
             raise StateDamaged("JournalDamaged", path=str(path), line=number)
@@ -69,9 +69,12 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self.records, whole = _read(path)
         self._lock = threading.Lock()
-        self._written = 0
+        self._path, self._written, self._end, self._broken = path, 0, whole, False
         self._crash_after = int(os.environ.get(CRASH, "0"))
-        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as e:
+            raise StateDamaged("JournalUnwritable", path=str(path), detail=e.strerror) from None
         os.ftruncate(self._fd, whole)
         os.lseek(self._fd, 0, os.SEEK_END)
         if whole == 0:
@@ -79,7 +82,7 @@ class Journal:
             fsync_directory(path.parent)
 
     def append(self, kind: str, **fields: Any) -> Record:
-        """Write one record and wait until it is on disk."""
+        """Write one record and wait until it is on disk. Raises StateDamaged (JournalUnwritable): then and at every later call."""
         with self._lock:
             record = {"seq": len(self.records) + 1, "time": round(time.time(), 3), "type": kind, **fields}
             self._write(record)
@@ -91,9 +94,19 @@ class Journal:
 
     def _write(self, record: Record) -> None:
         data = json.dumps(record, sort_keys=True, separators=(",", ":")).encode() + b"\n"
-        while data:
-            data = data[os.write(self._fd, data) :]
-        os.fsync(self._fd)
+        left = b"" if self._broken else data
+        try:
+            while left:
+                left = left[os.write(self._fd, left) :]
+            os.fsync(self._fd)
+        except OSError as e:
+            # half a line with more behind it would be damage: after this, nothing is behind it
+            self._broken = True
+            os.ftruncate(self._fd, self._end)
+            raise StateDamaged("JournalUnwritable", path=str(self._path), detail=e.strerror) from None
+        if self._broken:
+            raise StateDamaged("JournalUnwritable", path=str(self._path), detail="an earlier record could not be written")
+        self._end += len(data)
 
     def close(self) -> None:
         os.close(self._fd)

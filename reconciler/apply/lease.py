@@ -6,7 +6,7 @@ import threading
 from types import TracebackType
 
 from reconciler.apply.journal import Journal
-from reconciler.errors import LockHeld, NodeRefused, ReconcileError
+from reconciler.errors import Garbled, LockHeld, NodeRefused, ReconcileError
 from reconciler.events import Emit, now
 from reconciler.transport.base import Channel
 
@@ -35,11 +35,14 @@ class Leases:
     def take(self, node: str, channel: Channel, plan: str) -> int:
         """The right to write on `node`. Raises LockHeld(OtherController) while somebody else has it."""
         try:
-            token = int(channel.request("lease", DEADLINE, holder=self._holder, plan=plan, ttl=self._ttl)["token"])
+            token = channel.request("lease", DEADLINE, holder=self._holder, plan=plan, ttl=self._ttl).get("token")
         except NodeRefused as e:
             if e.reason == "LeaseHeld":
-                raise LockHeld("OtherController", node=node, **e.data) from None
+                about = {name: e.data.get(name) for name in ("holder", "age", "ttl", "plan")}
+                raise LockHeld("OtherController", node=node, **about) from None
             raise
+        if not isinstance(token, int):
+            raise Garbled("WrongShape", detail="lease")
         with self._guard:
             self._held[node] = (token, channel)
         self._journal.append("lease", node=node, plan=plan, token=token)
@@ -68,8 +71,15 @@ class Leases:
         while not self._stop.wait(self._ttl / 3):
             with self._guard:
                 held = list(self._held.items())
-            for node, (token, channel) in held:
-                try:
-                    channel.request("renew", self._ttl / 3, token=token)
-                except ReconcileError as e:  # the node's own worker meets the same error and decides what it means
-                    self._emit(now("lease-not-renewed", node, reason=e.reason))
+            # side by side: one node that hangs must not let the leases of the others run out
+            renewals = [threading.Thread(target=self._renew_one, args=(n, *lease), daemon=True) for n, lease in held]
+            for renewal in renewals:
+                renewal.start()
+            for renewal in renewals:
+                renewal.join()
+
+    def _renew_one(self, node: str, token: int, channel: Channel) -> None:
+        try:
+            channel.request("renew", self._ttl / 3, token=token)
+        except ReconcileError as e:  # the node's own worker meets the same error and decides what it means
+            self._emit(now("lease-not-renewed", node, reason=e.reason))
