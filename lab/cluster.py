@@ -16,6 +16,7 @@ from lab.errors import LabError, NotUpError, UsageError
 from lab.images.base import base_image
 from lab.images.faces import face_image
 from lab.images.scratch import sweep
+from lab.images.store import note_use
 from lab.node import LabNode, spawn
 from lab.nodespec import NodeSpec, default_names, nearest, parse_option
 from lab.packages.repositories import repositories
@@ -72,7 +73,7 @@ class Lab:
         options: Mapping[str, NodeSpec | str] | None = None,
         timeout: float = 180.0,
     ) -> None:
-        """Bring up what is missing of gpu01.., deb01.. and the nodes in `options`; returns when all are ready.
+        """Start what is missing of gpu01.., deb01.. and the nodes in `options`; returns when what it started is ready.
 
         An option is a NodeSpec, or text such as "mem=6G,disk=host".
         """
@@ -105,6 +106,7 @@ class Lab:
             layers = {"base": base}
             layers["el9"] = face_image(config.cache, "el9", base, repos.rpms_os)
             layers["debian"] = face_image(config.cache, "debian", base, repos.rpms_os)
+            note_use(config.state, [*layers.values(), *repos.by_url().values()])
         for name, image in layers.items():
             mount_layer(image, config.state / "layers" / name)
         sysctls.acquire(config.run, config.name)

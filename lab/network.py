@@ -17,7 +17,8 @@ def exists(link: str) -> bool:
 def up(config: LabConfig) -> None:
     """Bridge, unreachable route and address translation; each only where missing."""
     if not exists(config.bridge):
-        run("ip", "link", "add", config.bridge, "type", "bridge")
+        # an address of its own: a bridge takes the lowest of its ports' otherwise, and changes it with every node
+        run("ip", "link", "add", config.bridge, "address", hardware_address(config.gateway), "type", "bridge")
     run("ip", "address", "replace", f"{config.gateway}/24", "dev", config.bridge)
     run("ip", "link", "set", config.bridge, "up")
     run("ip", "route", "replace", "unreachable", config.network, "metric", _UNREACHABLE_METRIC)
@@ -88,7 +89,7 @@ def plug(config: LabConfig, node: str, address: str) -> None:
 
 
 def hardware_address(address: str) -> str:
-    """A node's network card: the same after every reset, or its peers would talk to the former card for seconds."""
+    """The network card of an address: kept over resets, or peers would talk to the former card for seconds."""
     return "02:00:" + ":".join(f"{int(octet):02x}" for octet in address.split("."))
 
 

@@ -106,21 +106,25 @@ class LabNode:
     def wait_ready(self, timeout: float = 90.0) -> None:
         """Wait until ssh answers and systemd has settled (running, or degraded by a failed unit)."""
         end = time.monotonic() + timeout
+        state = "no ssh server"
         while time.monotonic() < end:
             if not self.powered:
                 raise NotUpError(f"{self.name} is powered off{self._last_words()}")
-            if answers(self.address, 1.0) and self._settled(end):
-                return
+            if answers(self.address, 1.0):
+                state = self._settled(end)
+                if state in ("running", "degraded"):
+                    return
             time.sleep(0.05)
-        raise LabError(f"{self.name} is not ready after {timeout:.0f} s{self._last_words()}")
+        raise LabError(f"{self.name} is not ready after {timeout:.0f} s ({state}){self._last_words()}")
 
-    def _settled(self, end: float) -> bool:
+    def _settled(self, end: float) -> str:
+        """The state in which systemd ends its boot, or why that cannot be said."""
         left = max(1.0, end - time.monotonic())
         try:
             done = self.run("systemctl is-system-running --wait", check=False, timeout=left)
         except subprocess.TimeoutExpired:
-            return False
-        return done.stdout.strip() in ("running", "degraded")
+            return "systemd does not settle"
+        return done.stdout.strip() or done.stderr.strip()
 
     def _last_words(self) -> str:
         log = self.folder / "supervisor.log"

@@ -17,7 +17,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "lab" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.lab)
-            item.add_marker(pytest.mark.timeout(180))  # the first one also builds the images
+            item.add_marker(pytest.mark.timeout(400))  # the first one also builds the images
 
 
 @pytest.fixture(scope="session")

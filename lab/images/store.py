@@ -3,12 +3,13 @@
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from lab.shell import stage
 
-KEEP = 3  # of each name: labs with other subnets, and a branch beside this one
+KEEP = 6  # of each name: labs with other subnets, and branches beside this one
+_RUN = Path("/run")
 YOUNG = 3600.0  # seconds in which an artefact is never pruned: a lab may just have started with it
 
 
@@ -29,9 +30,19 @@ def obtain(cache: Path, name: str, key: str, build: Callable[[Path], None], suff
     return path
 
 
+def note_use(state: Path, artefacts: Iterable[Path]) -> None:
+    """Say in a lab's state directory what it serves and mounts: that is never pruned while the lab is up."""
+    (state / "artefacts").write_text("".join(f"{path}\n" for path in artefacts))
+
+
+def _in_use() -> set[str]:
+    return {line for notes in _RUN.glob("reconcile-*/artefacts") for line in notes.read_text().splitlines()}
+
+
 def prune(cache: Path, name: str, suffix: str, keep: Path) -> None:
-    """Drop all but the last used artefacts of this name."""
-    found = [p for p in cache.glob(f"{name}-*{suffix}") if len(p.name) == len(keep.name) and p != keep]
+    """Drop all but the last used artefacts of this name; never one of a running lab."""
+    kept = _in_use() | {str(keep)}
+    found = [p for p in cache.glob(f"{name}-*{suffix}") if len(p.name) == len(keep.name) and str(p) not in kept]
     found.sort(key=lambda p: p.stat().st_mtime, reverse=True)
     for path in found[KEEP - 1 :]:
         if time.time() - path.stat().st_mtime > YOUNG:

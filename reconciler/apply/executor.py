@@ -161,7 +161,8 @@ class Executor:
         differing = self.verify(work.name, work.channel, completed) if completed else ()
         self.journal.append("verified", **about, differing=[str(c.id) for c in differing])
         ok = record["state"] == "done" and not differing
-        self.emit(now("step-finished", work.name, step=step.number, title=step.title, ok=ok, seconds=seconds, resources=resources))
+        told = {"ok": ok, "seconds": seconds, "resources": resources, "warnings": _warnings(record)}
+        self.emit(now("step-finished", work.name, step=step.number, title=step.title, **told))
         if not ok:
             raise self._failed(step, record, differing)
         work.done.append(step)
@@ -232,6 +233,12 @@ class Executor:
         )
 
 
+def _warnings(record: Mapping[str, Any]) -> list[str]:
+    """What rpm says of scriptlets that failed: all but %pre and %preun count as success to it, and the package is there."""
+    said = [line for result in record.get("results", []) for line in f"{result.get('out')}\n{result.get('err')}".splitlines()]
+    return list(dict.fromkeys(line.strip() for line in said if "scriptlet" in line))
+
+
 def _command(record: Mapping[str, Any]) -> dict[str, Any]:
     """The last command that ran in a step, and the end of what it said."""
     results, commands = record.get("results", []), record.get("commands", [])
@@ -241,5 +248,6 @@ def _command(record: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "argv": commands[len(results) - 1]["argv"],
         "status": last.get("status"),
-        "output": (last.get("err") or last.get("out") or "")[-2000:],
+        # both: apt says what is the matter on stdout, and only that something is on stderr
+        "output": "\n".join(said for name in ("out", "err") if (said := str(last.get(name) or "").strip()))[-2000:],
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cmp_to_key
 
 from reconciler.facts import order, raw
@@ -10,6 +11,9 @@ from reconciler.model.desired import PackageManager
 from reconciler.model.fact import Absent, Available, Fact, Facts, Probe, Unknown, Value
 
 KEY = "available"
+# what rpmbuild and Debian's policy allow in a version: it goes into argv, and into the lines of `dnf shell`
+_RPM_WORD = re.compile(r"[A-Za-z0-9._+~^]+")
+_DEB_WORD = re.compile(r"[A-Za-z0-9.+~:-]+")
 
 
 def probe(manager: PackageManager, names: tuple[str, ...], repositories: tuple[tuple[str, str], ...]) -> Probe:
@@ -24,7 +28,7 @@ def parse_dnf(text: Fact[str]) -> Fact[dict[str, tuple[Version, ...]]]:
     found: dict[str, set[Version]] = {}
     for line in text.value.splitlines():
         fields = line.split("\t")
-        if len(fields) == 5 and all(fields) and is_number(fields[1]):
+        if len(fields) == 5 and fields[0] and is_number(fields[1]) and all(map(_RPM_WORD.fullmatch, fields[2:4])):
             if fields[4] != "src":
                 found.setdefault(fields[0], set()).add(Version(*fields[1:4]))
         elif line.strip():
@@ -44,7 +48,7 @@ def parse_apt(text: Fact[str]) -> Fact[dict[str, tuple[Version, ...]]]:
     found: dict[str, tuple[Version, ...]] = {}
     for line in text.value.splitlines():
         fields = [field.strip() for field in line.split("|")]
-        if len(fields) != 3 or not fields[0] or not fields[1]:
+        if len(fields) != 3 or not fields[0] or not _DEB_WORD.fullmatch(fields[1]):
             return Unknown("UnreadableLine", raw.clean(line, 120))
         version = parse_deb_version(fields[1])
         if not fields[2].endswith("Sources") and version not in found.get(fields[0], ()):

@@ -26,6 +26,13 @@ def _mode(mode: int) -> str:
     return f"{mode:04o}"
 
 
+def _everybodys(spec: FileSpec, observed: Fields | None) -> bool:
+    """Whether everybody on the node may read the file as it is and as it shall be: only then may a plan show its content."""
+    if observed is None or observed["type"] != "file":
+        return False
+    return bool(spec.mode & int(str(observed["mode"]), 8) & WORLD_READABLE)
+
+
 class File:
     """Named by its absolute path."""
 
@@ -79,7 +86,8 @@ class File:
             action = Action.REPLACE
         else:
             action = Action.UPDATE if fields else Action.NONE
-        return Verdict(action, fields, observed=observed, diff=self._diff(spec, context) if fields else ())
+        diff = self._diff(spec, context) if _everybodys(spec, observed) else ()
+        return Verdict(action, fields, observed=observed, diff=diff)
 
     def _blocked(self, spec: FileSpec, context: Context, observed: Fields | None) -> Verdict | None:
         """What stands in the way and is not ours to remove."""
@@ -98,7 +106,7 @@ class File:
     def _diff(self, spec: FileSpec, context: Context) -> tuple[str, ...]:
         """Unified diff of the content where both sides are small text that everybody on the node may read."""
         before = raw.part(context.facts, f"content:{spec.path}")
-        if before is None or before.error or not spec.mode & WORLD_READABLE:
+        if before is None or before.error:
             return ()
         try:
             old, new = before.out.decode("utf-8"), spec.content.decode("utf-8")
@@ -110,8 +118,7 @@ class File:
         probes = []
         for resource, verdict in todo:
             assert isinstance(resource.spec, FileSpec)
-            readable = verdict.observed is not None and verdict.observed["type"] == "file"
-            if readable and resource.spec.mode & WORLD_READABLE and any(f.path == "content" for f in verdict.fields):
+            if _everybodys(resource.spec, verdict.observed) and any(f.path == "content" for f in verdict.fields):
                 probes.append(Probe(f"content:{resource.spec.path}", (Read(resource.spec.path, DIFF_LIMIT),)))
         return tuple(probes)
 

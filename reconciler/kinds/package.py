@@ -45,13 +45,14 @@ class Package:
         if not found:
             return Absent("NotInstalled")
         versions = sorted({p.version for p in found})
-        if len(versions) > 1:
-            return Unknown("SeveralVersions", ", ".join(map(str, versions)))
+        shown = ", ".join(map(str, versions))
+        if len(versions) > 1 and spec.ensure != "present":  # several kernels side by side are present all the same
+            return Unknown("SeveralVersions", shown)
         if not all(p.whole for p in found):
-            return Unknown("HalfInstalled", str(versions[0]))
+            return Unknown("HalfInstalled", shown)
         if isinstance(lock, Unknown):
-            return Value({"version": str(versions[0])})
-        return Value({"version": str(versions[0]), "lock": lock.value if isinstance(lock, Value) else None})
+            return Value({"version": shown})
+        return Value({"version": shown, "lock": lock.value if isinstance(lock, Value) else None})
 
     def _lock(self, name: str, found: tuple[packages.Installed, ...], context: Context) -> Fact[str]:
         if context.manager == "apt":
@@ -94,7 +95,7 @@ class Package:
             return held(code, observed, detail=detail)
         if needed and (needed.status != 0 or self._others(needed.out, context)):
             text = (needed.err + b" " + needed.out).decode("utf-8", "replace")
-            return held("StillNeeded", observed, detail=raw.clean(text))
+            return held("StillNeeded", observed, detail=raw.clean(text.rpartition("Failed dependencies:")[2]))
         return Verdict(Action.DELETE, (FieldChange("version", observed["version"], None),), observed=observed)
 
     def _others(self, simulated: bytes, context: Context) -> bool:
@@ -138,6 +139,12 @@ class Package:
         fit = [v for v in offered.value.get(spec.name, ()) if spec.ensure == "present" or v.meets(spec.version or "")]
         return Value(fit[-1]) if fit else Absent("NotOffered")
 
+    def _marks(self, name: str, context: Context) -> list[str]:
+        """What `apt-mark` has to be told: the name alone means the native architecture only."""
+        everything = packages.installed(context.facts, "apt")
+        found = everything.value.get(name, ()) if isinstance(everything, Value) else ()
+        return [f"{name}:{p.arch}" for p in found] if len(found) > 1 else [name]
+
     def follow_up(self, todo: Todo, context: Context) -> tuple[Probe, ...]:
         """What the repositories offer for what is to be installed, and who needs what is to be removed."""
         if context.manager is None:
@@ -171,7 +178,7 @@ class Package:
         ids = tuple(r.id for r in locked)
         keep = {r.id.name: _lock_target(targets[r.id]) for r in locked}
         if context.manager == "apt":
-            names = sorted(name for name, version in keep.items() if version)
+            names = [mark for name, version in sorted(keep.items()) if version for mark in self._marks(name, context)]
             command = {"argv": ["apt-mark", "hold", *names]}
             return [Draft("version-lock", ids, {"commands": [command], "kill_after": 60})] if names else []
         former = packages.lock_lines(context.facts)

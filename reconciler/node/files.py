@@ -107,7 +107,7 @@ def write(path: str, content: str, mode: int, owner: str, group: str) -> Dict[st
 
 
 def make_directories(directory: str) -> None:
-    """Every missing directory down to `directory`, 0755. `os.makedirs` would let this program's umask make them 0700."""
+    """Every missing directory down to `directory`, 0755 whatever the umask is."""
     parent = os.path.dirname(directory)
     if parent != directory and not os.path.isdir(parent):
         make_directories(parent)
@@ -121,8 +121,8 @@ def make_directories(directory: str) -> None:
 
 
 def _temporary(name: str) -> str:
-    """A hidden name beside `name`, always the same one, that is not longer than a name may be (255 bytes)."""
-    return ".%s.reconcile" % (name if len(name) < 200 else hashlib.sha256(name.encode()).hexdigest())
+    """A hidden name beside `name`, always the same one, at most 255 bytes long. `~` is in no path that a manifest may have."""
+    return ".%s.reconcile~" % (name if len(name) < 200 else hashlib.sha256(name.encode()).hexdigest())
 
 
 def _replace(path: str, data: bytes, mode: int, uid: int, gid: int) -> None:

@@ -40,7 +40,8 @@ def waves(desired: DesiredState, nodes: Mapping[str, NodePlan]) -> tuple[Wave, .
     todo = [name for name in desired.nodes if name in nodes and nodes[name].steps]
     canaries = _canaries(desired, nodes, todo)
     if canaries:
-        first = Wave(tuple(w.nodes[0] for w in canaries), canary=True, instead_of=canaries[0].instead_of)
+        down = next((w.instead_of for w in canaries if w.instead_of), None)
+        first = Wave(tuple(w.nodes[0] for w in canaries), canary=True, instead_of=down)
         ahead = [first] if len(canaries) <= _width(desired, nodes) else canaries
     else:
         ahead = []

@@ -34,7 +34,28 @@ def parse(text: str, path: str) -> Mapping[str, Any]:
     wrong = [name for name, kind in _SHAPE.items() if not isinstance(found.get(name, ...), kind)]
     if wrong:
         raise Usage("NotAPlan", path=path, detail=f"{', '.join(wrong)} missing or of the wrong type")
+    if not all(_strings(found["selection"].get(name)) for name in ("nodes", "targets")):
+        raise Usage("NotAPlan", path=path, detail="its selection is not two lists of names")
     for name, node in found["nodes"].items():
-        if not isinstance(node, dict) or not isinstance(node.get("digest"), str) or not isinstance(node.get("observed"), dict):
-            raise Usage("NotAPlan", path=path, detail=f"node {name} has no digest or no observation")
+        if not _is_node(node):
+            raise Usage("NotAPlan", path=path, detail=f"node {name} has no digest, no observation, or no changes")
     return found
+
+
+def _strings(found: Any) -> bool:
+    return isinstance(found, list) and all(isinstance(item, str) for item in found)
+
+
+def _is_node(node: Any) -> bool:
+    if not isinstance(node, dict) or not isinstance(node.get("digest"), str):
+        return False
+    observed, changes = node.get("observed"), node.get("changes")
+    if not isinstance(observed, dict) or not all(isinstance(fields, dict | None) for fields in observed.values()):
+        return False
+    return isinstance(changes, list) and all(map(_is_change, changes))
+
+
+def _is_change(change: Any) -> bool:
+    if not isinstance(change, dict) or not isinstance(change.get("resource"), str) or not isinstance(change.get("fields"), list):
+        return False
+    return all(isinstance(f, dict) and isinstance(f.get("path"), str) and "after" in f for f in change["fields"])

@@ -11,7 +11,7 @@ from reconciler.kinds import KINDS
 from reconciler.kinds.base import Context, Verdict
 from reconciler.model.desired import DesiredNode, FileSpec, Resource
 from reconciler.model.fact import Facts, Probe, Value
-from reconciler.model.plan import Action, HoldReason, Selection
+from reconciler.model.plan import WRITING, HoldReason, Selection
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,24 +49,26 @@ def scope(node: DesiredNode, facts: Facts, selection: Selection) -> Scope:
     name = found.value if isinstance(found, Value) else None
     hold = None
     mine = [r for r in node.resources if wants(r, selection)]
-    if name is None and (node.distributions or any(r.distribution for r in mine)):
+    if name is None and (node.distributions or any(r.distribution or (r.manager and not manager) for r in mine)):
         hold = HoldReason("DistributionUnknown")
     elif node.distributions and name not in node.distributions:
         hold = HoldReason("OtherDistribution", {"found": name, "declared": list(node.distributions), "stack": node.stack})
     if hold is None:
         mine = [r for r in mine if r.distribution in (None, name) and r.manager in (None, manager)]
+    else:  # what is declared once a distribution is one resource of the node all the same
+        mine = list({r.id: r for r in mine}.values())
     return Scope(tuple(mine), Context(facts, manager, _pending(mine, facts)), hold)
 
 
 def _pending(mine: list[Resource], facts: Facts) -> tuple[tuple[str, str], ...]:
-    """Repository definitions that the node does not have as declared: the others it reads by itself, and twice is a clash."""
+    """Repository definitions that will be written: the others the node reads by itself, and twice is a clash."""
     found = []
     for resource in mine:
         spec = resource.spec
         if not isinstance(spec, FileSpec) or not spec.repository:
             continue
-        if KINDS["File"].compare(spec, Context(facts)).action is not Action.NONE:
-            found.append((PurePosixPath(spec.path).name, spec.content.decode()))
+        if KINDS["File"].compare(spec, Context(facts)).action in WRITING:
+            found.append((PurePosixPath(spec.path).name, spec.content.decode("utf-8", "replace")))
     return tuple(found)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reconciler.model.observed import Fields
-from reconciler.model.plan import Plan
+from reconciler.model.plan import NodePlan, Plan
 
 FORMAT = "reconcile-plan/1"
 
@@ -45,9 +45,21 @@ def moved(saved: Mapping[str, Any], fresh: Plan) -> tuple[Moved, ...]:
         return tuple(found)
     for name in covered(saved):
         then, now = saved["nodes"][name], fresh.nodes.get(name)
-        if now is not None and now.failure is None and then["digest"] != now.digest:
-            found += _differences(name, then["observed"], now.observed)
+        if now is not None and now.failure is None:
+            same = then["digest"] == now.digest
+            found += _retargeted(then, now) if same else _differences(name, then["observed"], now.observed)
     return tuple(found)
+
+
+def _retargeted(then: Mapping[str, Any], now: NodePlan) -> list[Moved]:
+    """What would become something else than was reviewed: a newer version that the repositories offer by now."""
+    meant = {(c["resource"], f["path"]): f["after"] for c in then["changes"] for f in c["fields"]}
+    fresh = {(str(c.id), f.path): f.after for c in now.writes() for f in c.fields}
+    return [
+        Moved(now.name, f"{name}.{path} (planned)", meant[name, path], after)
+        for (name, path), after in fresh.items()
+        if (name, path) in meant and meant[name, path] != after
+    ]
 
 
 def covered(saved: Mapping[str, Any]) -> tuple[str, ...]:

@@ -94,7 +94,8 @@ class Progress:
         elif event.kind == "step-finished":
             self._active.pop(event.node, None)
             sign = self._style("ok", "green") if event.data["ok"] else self._style("failed", "red")
-            return f"{node}: {step_text(event)} {sign} {event.data['seconds']:.1f} s"
+            said = "".join(f"\n  | {safe(line)}" for line in event.data["warnings"])
+            return f"{node}: {step_text(event)} {sign} {event.data['seconds']:.1f} s{said}"
         elif event.kind == "node-finished":
             self._active.pop(event.node, None)
         return None

@@ -57,15 +57,20 @@ def test_artefact_is_built_once_and_a_failed_build_leaves_nothing(tmp_path: Path
     assert len(built) == 1
 
 
-def test_the_last_used_artefacts_are_kept(tmp_path: Path) -> None:
+def test_used_artefacts_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = tmp_path / "run" / "reconcile-lab"
+    state.mkdir(parents=True)
+    monkeypatch.setattr(store, "_RUN", state.parent)
+    monkeypatch.setattr(store, "KEEP", 3)
+    store.note_use(state, [tmp_path / f"thing-{1:016}"])
     for number in range(6):
         path = tmp_path / f"thing-{number:016}"
         path.write_text("x")
         os.utime(path, (number, number))
     (tmp_path / "thing-other-0000000000000000").write_text("another name")
     store.obtain(tmp_path, "thing", "f" * 16, Path.touch)
-    left = sorted(path.name for path in tmp_path.iterdir())
-    assert left == [*(f"thing-{n:016}" for n in (4, 5)), f"thing-{'f' * 16}", "thing-other-0000000000000000"]
+    left = sorted(path.name for path in tmp_path.glob("thing*"))
+    assert left == [*(f"thing-{n:016}" for n in (1, 4, 5)), f"thing-{'f' * 16}", "thing-other-0000000000000000"]
 
 
 def test_sweep_removes_what_the_dead_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,8 +120,10 @@ def stopped(pids: list[int]) -> Iterator[None]:
 
 
 @contextmanager
-def sshd(directory: Path, client_key: Path, kinds: tuple[str, ...] = ("ed25519",), **options: str) -> Iterator[Sshd]:
-    """A server with host keys and a configuration of its own, ended by its pid."""
+def sshd(
+    directory: Path, client_key: Path, kinds: tuple[str, ...] = ("ed25519",), within: tuple[str, ...] = (), **options: str
+) -> Iterator[Sshd]:
+    """A server with host keys and a configuration of its own, ended by its pid. `within`: a command that execs it."""
     port = free_port()
     here = directory / str(port)
     here.mkdir(mode=0o755)
@@ -141,7 +143,7 @@ def sshd(directory: Path, client_key: Path, kinds: tuple[str, ...] = ("ed25519",
     }
     lines = [f"{name} {value}" for name, value in settings.items()] + [f"HostKey {path}" for path in keys.values()]
     (here / "config").write_text("\n".join(lines) + "\n")
-    argv = (SSHD, "-D", "-e", "-f", str(here / "config"))
+    argv = (*within, SSHD, "-D", "-e", "-f", str(here / "config"))
     process = subprocess.Popen(argv, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, cwd="/")
     server = Sshd(port, here, client_key, keys, process)
     listening = threading.Event()

@@ -1,0 +1,81 @@
+"""The node program as a child of the controller; and what importing the transports costs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from reconciler.errors import Garbled, Unreachable
+from reconciler.model.desired import DesiredNode, SshAccess
+from reconciler.transport.local import LocalTransport
+from tests.transport.servers import children
+from tests.transport.test_ssh import says_hi
+
+NODE = DesiredNode("localhost", SshAccess("localhost"), ())
+
+
+def test_it_answers_and_leaves_nothing() -> None:
+    before = threading.active_count(), len(list(Path("/proc/self/fd").iterdir()))
+    transport = LocalTransport()
+    channel = transport.open(NODE, 20)
+    assert channel.hello.uid == os.geteuid()
+    assert says_hi(channel)
+    assert channel.received > 100
+    channel.close()
+    channel.close()
+    transport.close()
+    assert (threading.active_count(), len(list(Path("/proc/self/fd").iterdir()))) == before
+    assert children(os.getpid()) == {}
+
+
+@pytest.mark.parametrize("python", ["/no/such/python3", "/etc/passwd"])
+def test_no_python(python: str) -> None:
+    transport = LocalTransport(python)
+    with pytest.raises(Garbled, match="NoPython"):
+        transport.open(NODE, 20)
+    transport.close()
+
+
+def test_what_is_not_python() -> None:
+    transport = LocalTransport("/bin/false")
+    with pytest.raises(Garbled) as caught:
+        transport.open(NODE, 20)
+    assert (caught.value.reason, caught.value.data["status"]) == ("ProgramEnded", 1)
+    transport.close()
+
+
+def test_a_child_that_dies_or_stands_still() -> None:
+    transport = LocalTransport()
+    channel = transport.open(NODE, 20)
+    (pid,) = children(os.getpid())
+    os.kill(pid, signal.SIGSTOP)
+    began = time.monotonic()
+    with pytest.raises(Unreachable, match="DeadlinePassed"):
+        says_hi_within(channel, 0.3)
+    with pytest.raises(Unreachable, match="DeadlinePassed"):
+        channel.request("begin", 0.5, content="x" * (1 << 20))  # more than a pipe holds
+    assert time.monotonic() - began < 5
+    with pytest.raises(Unreachable, match="ConnectionLost"):
+        says_hi(channel)
+    channel.close()
+    assert children(os.getpid()) == {}
+    transport.close()
+
+
+def says_hi_within(channel: object, seconds: float) -> None:
+    channel.request("probe", seconds, facts={})  # type: ignore[attr-defined]
+
+
+def test_importing_the_transports_imports_no_ssh_library() -> None:
+    code = (
+        "import sys, reconciler.transport.ssh, reconciler.transport.local; print(sorted({'paramiko','fabric'} & set(sys.modules)))"
+    )
+    done = subprocess.run((sys.executable, "-c", code), capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
+    assert done.stdout == "[]\n"
