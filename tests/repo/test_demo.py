@@ -17,7 +17,7 @@ from tools.sources import ROOT
 
 
 @pytest.fixture
-def lab(tmp_path: Path) -> Lab:
+def unbooted(tmp_path: Path) -> Lab:
     """A lab that was never booted, with the files that the demo reads of one."""
     found = Lab(LabConfig("nolab", "10.97.0", cache=tmp_path / "cache", run=tmp_path / "run"))
     found.config.state.mkdir(parents=True)
@@ -51,14 +51,14 @@ def test_nothing_of_the_user_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert found["GIT_CONFIG_GLOBAL"] == "/dev/null"
 
 
-def test_the_site_is_the_labs_and_lives_in_git(lab: Lab, tmp_path: Path) -> None:
-    site = Site(lab, tmp_path / "work", environment(tmp_path / "work"))
+def test_the_site_is_the_labs_and_lives_in_git(unbooted: Lab, tmp_path: Path) -> None:
+    site = Site(unbooted, tmp_path / "work", environment(tmp_path / "work"))
     site.create()
     loaded = load_desired(site.clone)
     assert loaded.problems == ()
     assert loaded.desired is not None
     assert [node.access.host for node in loaded.desired.nodes.values()] == ["10.97.0.11", "10.97.0.12", "10.97.0.13"]
-    assert {node.access.identity for node in loaded.desired.nodes.values()} == {str(lab.identity)}
+    assert {node.access.identity for node in loaded.desired.nodes.values()} == {str(unbooted.identity)}
     site.replace("tmux: 3.2a-4.el9", "tmux: 3.2a-5.el9")
     commit = site.push("tmux")
     assert site.git("rev-parse", "--short=8", "main", cwd=site.bare).strip() == commit
@@ -66,8 +66,8 @@ def test_the_site_is_the_labs_and_lives_in_git(lab: Lab, tmp_path: Path) -> None
         site.replace("emacs: present", "")
 
 
-def test_the_verdict_names_what_broke_and_the_stand_in(lab: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    demo = run.Demo(lab, tmp_path / "work")
+def test_the_verdict_names_what_broke_and_the_stand_in(unbooted: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    demo = run.Demo(unbooted, tmp_path / "work")
     demo.expect(Done(0, "0 changes\n"), 0, "0 changes")
     run.verdict(demo, "cold", 40.0, 62.0)
     good = capsys.readouterr().out.splitlines()[-1]
@@ -78,10 +78,12 @@ def test_the_verdict_names_what_broke_and_the_stand_in(lab: Lab, tmp_path: Path,
     demo.expect(Done(2, "1 change on 1 node\n"), 0, "0 changes")
     run.verdict(demo, "warm", 2.0, 23.0)
     assert "demo: 2 of 4 promises BROKEN: exit 0; it says '0 changes'; this run 23 s" in capsys.readouterr().out
-    assert run.remembered(lab, "warm", 20.0) == {"cold": 62.0, "warm": 20.0}
+    assert run.remembered(unbooted, "warm", 20.0) == {"cold": 62.0, "warm": 20.0}
 
 
-def test_a_folder_or_a_network_of_somebody_else_is_left_alone(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_or_a_network_of_somebody_else_is_left_alone(
+    unbooted: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def routes(*argv: str) -> subprocess.CompletedProcess[str]:
         return subprocess.CompletedProcess(argv, 0, "10.97.0.0/24 dev eth1\n" if used else "")
 
@@ -89,10 +91,10 @@ def test_a_folder_or_a_network_of_somebody_else_is_left_alone(lab: Lab, tmp_path
     monkeypatch.setattr(run, "run", routes)
     (tmp_path / "mine").mkdir()
     with pytest.raises(LabError, match="exists already"):
-        run.refuse_what_is_not_ours(lab, tmp_path / "mine")
+        run.refuse_what_is_not_ours(unbooted, tmp_path / "mine")
     used = True
     with pytest.raises(LabError, match="in use on this machine"):
-        run.refuse_what_is_not_ours(lab, tmp_path / "new")
+        run.refuse_what_is_not_ours(unbooted, tmp_path / "new")
 
 
 def test_the_offline_demo_needs_a_recording(
