@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from demo.shown import Done, Promises, environment, shown
 from demo.site import Site
 from lab import Lab, LabConfig, LabError
 from reconciler.source import load_desired
+from reconciler.transport import recording
 from tools.sources import ROOT
 
 
@@ -103,6 +105,21 @@ def test_the_offline_demo_needs_a_recording(
     monkeypatch.setattr(offline, "ROOT", tmp_path)
     assert offline.main() == 1
     assert "no recording" in capsys.readouterr().out
+
+
+def test_the_offline_demo_says_where_a_recording_has_gaps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(ROOT / "manifests" / "lab-trio", tmp_path / "manifests" / "lab-trio")
+    folder = tmp_path / "snapshots" / "lab-trio"
+    folder.mkdir(parents=True)
+    for name in ("gpu01", "gpu02", "gpu03"):
+        recording.save(folder, recording.Recording(name, "0", name, "3.9.18", 0, 0.0, {}, {}, {"steps": [], "inventory": {}}))
+    monkeypatch.setattr(offline, "ROOT", tmp_path)
+    assert offline.main() == 1
+    out = capfd.readouterr().out
+    assert "does not fit any more: gpu01 " in out
+    assert "demo-offline: 0 of 1 plans made from recordings." in out
 
 
 def test_the_offline_demo_needs_what_it_says() -> None:
