@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from demo.shown import Done, Promises, environment, heading, shown
-from demo.site import ASIDE, SHM, Site, installed, stamp, transactions, written
+from demo.site import ASIDE, Site, installed, stamp, transactions, written
 from lab import Lab, LabError
 from lab.shell import run
 
@@ -76,8 +76,7 @@ class Demo:
             stamp(node)
         self.expect(self.reconcile("apply"), 0, "0 changes")
         files = {name: written(node) for name, node in nodes.items()}
-        print(f"\nfiles newer than a stamp set before it, outside {' '.join(ASIDE)}")
-        print(f"and {SHM} (any `rpm -q` touches it); package transactions before and after:")
+        print(f"\nfiles newer than a stamp set before it, outside {' '.join(ASIDE)}; package transactions before and after:")
         for name, node in nodes.items():
             after = transactions(node)
             print(f"  {name}: {len(files[name])} files written, {before[name]} -> {after} transactions")

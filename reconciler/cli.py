@@ -95,6 +95,9 @@ def run(argv: list[str]) -> int:
         return _tell(e, "--json" in argv)
     except BrokenPipeError:
         return 0
+    except OSError as e:  # a path of this machine that a person named: --out, --record, the state directory
+        click.echo(f"error: {e.filename or 'this machine'}: {e.strerror or e}", err=True)
+        return 1
     except Exception as e:  # noqa: BLE001  (the last line before a traceback on a user's terminal)
         click.echo(f"internal error: {type(e).__name__}: {e} (RECONCILE_DEBUG=1 shows where)", err=True)
         if os.environ.get("RECONCILE_DEBUG"):

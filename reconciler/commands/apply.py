@@ -24,7 +24,7 @@ from reconciler.events import Emit, Event
 from reconciler.model.outcome import End
 from reconciler.plan import saved as saved_plan
 from reconciler.plan.stale import covered
-from reconciler.render import data, outcome
+from reconciler.render import data, notes, outcome
 from reconciler.render import plan as render_plan
 from reconciler.render.style import style_for
 from reconciler.snapshots import take
@@ -74,14 +74,14 @@ def _saved(what: str) -> Mapping[str, Any] | None:
     try:
         return saved_plan.parse(path.read_text(encoding="utf-8"), what)
     except (OSError, UnicodeDecodeError) as e:
-        raise Usage("NotAPlan", path=what, detail=str(e)) from None
+        raise Usage("NotAPlanText", path=what, detail=str(e)) from None
 
 
 def _request(what: str, saved: Mapping[str, Any] | None, wanted: dict[str, Any]) -> common.Request:
     if saved is None:
         return common.Request(what, **wanted)
     if given := [name for name in ("commit", "cluster", "on", "target") if wanted[name]]:
-        raise click.UsageError(f"a saved plan says its own {', '.join(given)}")
+        raise click.UsageError(notes.saved_plan_options(given))
     return common.Request(
         saved["source"],
         cluster=saved["cluster"],
@@ -99,7 +99,7 @@ def _signals(stop: Stop) -> Iterator[None]:
         if stop:
             raise KeyboardInterrupt
         stop.set(End.INTERRUPTED)
-        click.echo("interrupted: no further step begins (once more ends at once; steps that run go on)", err=True)
+        click.echo(notes.INTERRUPTED, err=True)
 
     former = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -19,12 +19,13 @@ from reconciler.model.desired import DesiredState
 from reconciler.model.manifest_hosts import expand
 from reconciler.plan.select import select
 from reconciler.pool import Pool
-from reconciler.render import data
+from reconciler.render import data, notes
 from reconciler.render.problems import problem_text
 from reconciler.render.progress import Progress
-from reconciler.render.text import count, safe
+from reconciler.render.text import count
 from reconciler.source import Loaded, load_desired
 from reconciler.transport.base import Transport
+from reconciler.transport.ssh import SshTransport
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -69,8 +70,7 @@ def desired_state(request: Request) -> tuple[DesiredState, Loaded]:
     """The desired state. Where the manifests have problems, all are said and Refused is raised."""
     loaded = load_desired(request.path, commit=request.commit, worktree=request.worktree, cluster=request.cluster)
     if loaded.uncommitted and not request.worktree:
-        shown = ", ".join(loaded.uncommitted[:3]) + (" ..." if len(loaded.uncommitted) > 3 else "")
-        click.echo(f"note: uncommitted changes are not part of this: {shown}", err=True)
+        click.echo(notes.uncommitted(loaded.uncommitted), err=True)
     if loaded.desired is None:
         for problem in loaded.problems:
             click.echo(problem_text(problem), err=True)
@@ -103,11 +103,7 @@ def engine(desired: DesiredState, request: Request, emit: Emit, transport: Trans
     """The engine over a fresh pool, which is closed at the end. Raises Usage for a node or target that is not declared."""
     nodes = [name for hosts in request.on for name in _expand(hosts)]
     selection = select(desired, nodes, request.target)
-    if transport is None:
-        from reconciler.transport.ssh import SshTransport
-
-        transport = SshTransport()
-    pool = Pool(transport, desired.nodes)
+    pool = Pool(transport or SshTransport(), desired.nodes)
     try:
         yield Engine(desired, pool, selection, emit)
     finally:
@@ -118,7 +114,7 @@ def _expand(hosts: str) -> tuple[str, ...]:
     try:
         return tuple(expand(hosts))
     except ValueError:
-        raise click.UsageError(f"'{safe(hosts)}' is not a host list: gpu01, gpu[01-08] or gpu[01-04,07]") from None
+        raise click.UsageError(notes.host_list(hosts)) from None
 
 
 def source_of(request: Request) -> str:

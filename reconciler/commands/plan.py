@@ -18,10 +18,13 @@ from reconciler.errors import LockHeld
 from reconciler.model.observed import Known
 from reconciler.model.outcome import first
 from reconciler.model.plan import Plan, Reason
-from reconciler.render import data
+from reconciler.render import data, notes
 from reconciler.render import plan as render_plan
 from reconciler.render.style import style_for
 from reconciler.transport.base import Transport
+from reconciler.transport.record import RecordingTransport
+from reconciler.transport.replay import ReplayTransport
+from reconciler.transport.ssh import SshTransport
 
 shared = common.options(
     click.argument("path", default=".", metavar="[PATH]"),
@@ -40,13 +43,16 @@ shared = common.options(
 @shared
 @click.option("--out", metavar="FILE", help="Save the plan for `reconcile apply FILE`.")
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 when there is something to do or something held.")
-def plan(out: str | None, detailed_exitcode: bool, recordings: str | None, state_dir: str | None, **wanted: Any) -> int:
+@click.option("--record", metavar="DIR", help="Also record what the nodes answered, redacted, for --from.")
+def plan(
+    out: str | None, detailed_exitcode: bool, record: str | None, recordings: str | None, state_dir: str | None, **wanted: Any
+) -> int:
     """Show what has to happen so that the nodes match Git. Changes nothing.
 
     PATH is a Git repository, a folder in one, or a bare repository; its HEAD commit is what counts.
     """
     request = common.Request(**wanted)
-    found = make(request, recordings, state_dir)
+    found = make(request, recordings, state_dir, record)
     if out:
         text = json.dumps(data.plan(found, common.source_of(request)), indent=1, default=str)
         write_atomically(Path(out).absolute(), text.encode())
@@ -65,29 +71,33 @@ def drift(recordings: str | None, state_dir: str | None, **wanted: Any) -> int:
         common.print_json({"drift": len(drifted), **data.plan(found, common.source_of(request))})
     else:
         style = style_for(sys.stdout)
-        pending = found.changes - len(drifted)
-        also = f", {pending} pending (Git changed; see `reconcile plan`)" if pending else ""
-        click.echo(style(f"drift: {len(drifted)} resources", "bold", "red" if drifted else "green") + also)
+        click.echo(notes.drift(len(drifted), found.changes - len(drifted), style))
         for line in render_plan.render(found, style, only=Reason.DRIFT)[1:]:
             click.echo(line)
     return _exit(found, changes=True, only_drift=True)
 
 
-def make(request: common.Request, recordings: str | None, state_dir: str | None) -> Plan:
+def make(request: common.Request, recordings: str | None, state_dir: str | None, record: str | None = None) -> Plan:
     """The plan, noted in the journal where there is one to be had: from recordings nothing is noted."""
     desired, _ = common.desired_state(request)
-    transport: Transport | None = None
+    transport = _transport(recordings)
+    recorder = RecordingTransport(transport) if record else None
     state = StateDir(config.load(state_dir).state_dir)
     known = Known() if recordings else status.known(journal.read(state.journal))
-    if recordings:
-        from reconciler.transport.replay import ReplayTransport
-
-        transport = ReplayTransport(Path(recordings))
-    with common.progress(request.as_json) as emit, common.engine(desired, request, emit, transport) as engine:
+    with common.progress(request.as_json) as emit, common.engine(desired, request, emit, recorder or transport) as engine:
         found = engine.plan(known)
+    if recorder and record:
+        Path(record).mkdir(parents=True, exist_ok=True)
+        recorder.save(Path(record))
     if not recordings:
         _note(state, found)
     return found
+
+
+def _transport(recordings: str | None) -> Transport:
+    if recordings:
+        return ReplayTransport(Path(recordings))
+    return SshTransport()
 
 
 def _note(state: StateDir, found: Plan) -> None:
@@ -100,7 +110,7 @@ def _note(state: StateDir, found: Plan) -> None:
             finally:
                 opened.close()
     except LockHeld:
-        click.echo("note: another reconcile is at work; this plan is not noted in the status", err=True)
+        click.echo(notes.NOT_NOTED, err=True)
 
 
 def show(found: Plan, request: common.Request, out: str | None) -> None:
@@ -110,7 +120,7 @@ def show(found: Plan, request: common.Request, out: str | None) -> None:
     for line in render_plan.render(found, style_for(sys.stdout)):
         click.echo(line)
     if out:
-        click.echo(f"\nsaved as {out}: `reconcile apply {out}` carries out exactly this, once")
+        click.echo(f"\n{notes.saved_as(out)}")
 
 
 def _exit(found: Plan, *, changes: bool, only_drift: bool = False) -> int:

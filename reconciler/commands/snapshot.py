@@ -12,7 +12,7 @@ from reconciler import config
 from reconciler.apply.history import History
 from reconciler.apply.statedir import StateDir
 from reconciler.commands import common
-from reconciler.render.reasons import sentence
+from reconciler.render import notes
 from reconciler.render.text import count, duration, safe, table
 from reconciler.snapshots import take as take_snapshot
 
@@ -40,9 +40,7 @@ def take(message: str, state_dir: str | None, **wanted: Any) -> int:
     if request.as_json:
         common.print_json({"commit": commit, "failures": {name: why.reason for name, why in failures.items()}})
     else:
-        click.echo(f"recorded as {commit[:8]}" if commit else "nothing changed since the last snapshot")
-        for name, why in failures.items():
-            click.echo(f"  {safe(name)}: {sentence(why.reason, why.data)}")
+        click.echo("\n".join([notes.recorded(commit), *notes.failures(failures)]))
     kinds = {why.kind for why in failures.values()}
     return 3 if "garbled" in kinds else 4 if kinds else 0
 

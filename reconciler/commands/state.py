@@ -13,8 +13,7 @@ from reconciler.apply.statedir import StateDir
 from reconciler.commands import common
 from reconciler.errors import Usage
 from reconciler.model.observed import Failure
-from reconciler.render.reasons import sentence
-from reconciler.render.text import count, safe
+from reconciler.render import notes
 
 
 @click.group()
@@ -52,9 +51,7 @@ def rebuild(mirror: str | None, state_dir: str | None, **wanted: Any) -> int:
             {"nodes": len(found) - len(failures), "steps": steps, "failures": {n: w.reason for n, w in failures.items()}}
         )
     else:
-        click.echo(f"rebuilt from {count(len(found) - len(failures), 'node')}: {count(steps, 'step record')}")
-        for name, why in failures.items():
-            click.echo(f"  {safe(name)}: {sentence(why.reason, why.data)}")
+        click.echo("\n".join([notes.rebuilt(len(found) - len(failures), steps), *notes.failures(failures)]))
     return 4 if failures else 0
 
 

@@ -8,9 +8,9 @@ import click
 
 from reconciler.commands import common
 from reconciler.model.schema import json_schema
+from reconciler.render import notes
 from reconciler.render.problems import problem_text, problem_words
 from reconciler.render.style import style_for
-from reconciler.render.text import count
 from reconciler.source import validate_path
 
 
@@ -30,18 +30,11 @@ def validate(path: str, as_json: bool) -> int:
             {"valid": not loaded.problems, "problems": told, "documents": dict(loaded.documents), "nodes": loaded.nodes}
         )
         return 1 if loaded.problems else 0
-    style = style_for(sys.stdout)
-    kinds = ", ".join(count(number, kind) if kind == "Cluster" else f"{number} {kind}" for kind, number in loaded.documents.items())
-    verdict = f"{count(len(loaded.problems), 'problem')}" if loaded.problems else "valid"
-    click.echo(
-        style(verdict, "bold", "red" if loaded.problems else "green") + f": {kinds or 'no document'}, {count(loaded.nodes, 'node')}"
-    )
-    for problem in loaded.problems:
-        click.echo(problem_text(problem))
-    for problem in loaded.warnings:
-        click.echo(f"{problem_text(problem)} (warning)")
+    out = [notes.validated(len(loaded.problems), loaded.documents, loaded.nodes, style_for(sys.stdout))]
+    out += [problem_text(problem) for problem in loaded.problems] + [notes.warning(problem) for problem in loaded.warnings]
     if loaded.unchecked:
-        click.echo(f"not checked until what they rest on is right: {', '.join(loaded.unchecked)}")
+        out.append(notes.unchecked(loaded.unchecked))
+    click.echo("\n".join(out))
     return 1 if loaded.problems else 0
 
 

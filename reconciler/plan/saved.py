@@ -22,23 +22,23 @@ _SHAPE: dict[str, type | tuple[type, ...]] = {
 
 
 def parse(text: str, path: str) -> Mapping[str, Any]:
-    """The plan as JSON. Raises Usage(NotAPlan) or StalePlan(OtherVersion)."""
+    """The plan as JSON. Raises Usage (NotAPlanText, -Format, -Fields, -Node) or StalePlan(OtherVersion)."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as e:
-        raise Usage("NotAPlan", path=path, detail=str(e)) from None
+        raise Usage("NotAPlanText", path=path, detail=str(e)) from None
     if not isinstance(found, dict) or not isinstance(found.get("format"), str):
-        raise Usage("NotAPlan", path=path, detail="it has no format")
+        raise Usage("NotAPlanFormat", path=path)
     if found["format"] != FORMAT:
         raise StalePlan("OtherVersion", path=path, version=found["format"])
     wrong = [name for name, kind in _SHAPE.items() if not isinstance(found.get(name, ...), kind)]
     if wrong:
-        raise Usage("NotAPlan", path=path, detail=f"{', '.join(wrong)} missing or of the wrong type")
+        raise Usage("NotAPlanFields", path=path, fields=wrong)
     if not all(_strings(found["selection"].get(name)) for name in ("nodes", "targets")):
-        raise Usage("NotAPlan", path=path, detail="its selection is not two lists of names")
+        raise Usage("NotAPlanFields", path=path, fields=["selection"])
     for name, node in found["nodes"].items():
         if not _is_node(node):
-            raise Usage("NotAPlan", path=path, detail=f"node {name} has no digest, no observation, or no changes")
+            raise Usage("NotAPlanNode", path=path, name=name)
     return found
 
 

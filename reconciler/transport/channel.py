@@ -80,6 +80,13 @@ def _again(error: ReconcileError) -> ReconcileError:
     return type(error)(error.reason, **error.data)
 
 
+def _refusal(message: Mapping[str, Any]) -> NodeRefused:
+    """`data` is the node's: it must not be able to name what is ours."""
+    data = message.get("data")
+    kept = {name: value for name, value in data.items() if name not in ("self", "reason")} if isinstance(data, dict) else {}
+    return NodeRefused(message["refused"], **kept)
+
+
 class ProgramChannel:
     """The protocol's `Channel` over a `Stream`.
 
@@ -99,12 +106,10 @@ class ProgramChannel:
         self._writing = threading.Lock()
         self._noise = b""
         self._tail = b""
-        self._threads = [
-            threading.Thread(target=self._read, name="reconcile-read", daemon=True),
-            threading.Thread(target=self._drain, name="reconcile-drain", daemon=True),
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._drainer = threading.Thread(target=self._drain, name="reconcile-drain", daemon=True)
+        self._reader = threading.Thread(target=self._read, name="reconcile-read", daemon=True)
+        self._drainer.start()  # first: the reader waits for its end
+        self._reader.start()
         try:
             self._start(deadline)
         except ReconcileError:
@@ -147,8 +152,7 @@ class ProgramChannel:
             self._give_up(number)
             raise late from None
         if "refused" in message:
-            data = message.get("data")
-            raise NodeRefused(message["refused"], **(data if isinstance(data, dict) else {}))
+            raise _refusal(message)
         return dict(message["ok"])
 
     def _write(self, data: bytes, until: float, late: ReconcileError) -> None:
@@ -182,6 +186,8 @@ class ProgramChannel:
             self._fail(self._ended())
         except ReconcileError as e:
             self._fail(e)
+        finally:  # without effect after the above; nobody shall wait for a reader that is gone
+            self._fail(Unreachable("ConnectionLost"))
 
     def _take(self, line: bytes) -> None:
         """A line from the node. What a login shell prints may stand before the program's first words, also on their line."""
@@ -227,7 +233,7 @@ class ProgramChannel:
 
     def _ended(self) -> ReconcileError:
         status = self._stream.status(SETTLE)
-        self._threads[1].join(SETTLE)
+        self._drainer.join(SETTLE)
         said = self._tail.decode("utf-8", "replace").strip()
         if self._hello.done():
             return Unreachable("ConnectionLost", status=status, detail=said)
@@ -254,7 +260,7 @@ class ProgramChannel:
     def close(self) -> None:
         """End the program on the node. What it started as a unit goes on. Never raises."""
         self._fail(Unreachable("ConnectionLost", after="Closed"))
-        for thread in self._threads:
+        for thread in (self._reader, self._drainer):
             if thread is not threading.current_thread():
                 thread.join(SETTLE)
         self._stream.close()

@@ -116,11 +116,19 @@ def identity(path: str) -> paramiko.PKey:
         raise Unreachable("IdentityUnreadable", path=path, detail=detail) from None
 
 
+# what sshd says in place of its version when it has enough: it is no other server, and will be glad to talk later
+BUSY = (b"Exceeded MaxStartups", b"Not allowed at this time")
+
+
 def explain(error: BaseException, wire: Wire, transport: paramiko.Transport | None, where: dict[str, Any]) -> ReconcileError:
     """What a failed login means."""
     if isinstance(error, ReconcileError):
         return error
     if not wire.speaks_ssh:
+        if wire.first.startswith(BUSY):
+            return Unreachable(
+                "ConnectionRefused", **where, stage="handshake", detail=wire.first.decode("utf-8", "replace").strip()
+            )
         if wire.first:
             return Garbled("NotTheProgram", **where, stage="ssh", detail=wire.first.decode("utf-8", "replace"))
         return Unreachable("ConnectionLost", **where, stage="handshake")

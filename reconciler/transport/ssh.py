@@ -7,7 +7,7 @@ import functools
 import shlex
 import threading
 import time
-from concurrent.futures import Future
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,8 @@ from reconciler.model.desired import DesiredNode, SshAccess
 from reconciler.transport import program
 from reconciler.transport.channel import ProgramChannel
 from reconciler.transport.connect import connect
-from reconciler.transport.hostkeys import SSH_PORT, HostKey, KnownHosts
+from reconciler.transport.hostkeys import HostKey, KnownHosts
+from reconciler.transport.jump import Jump, jump_access
 from reconciler.transport.watchdog import Watchdog
 
 if TYPE_CHECKING:
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from reconciler.transport.link import Wire
 
 BLOCK = 1 << 16
-# At a time and a jump host: sshd drops new logins at random from its 10th unfinished one on (MaxStartups 10:30:100),
-# and the nodes behind may stand on one machine.
-HANDSHAKES = 8
 SUDO = ("sudo", "-n", "--")
 
 
@@ -96,15 +94,23 @@ class SshStream:
         return self._connection.received
 
     def read(self) -> bytes:
-        return self._channel.recv(BLOCK)
+        return self._until_lost(self._channel.recv)
 
     def read_error(self) -> bytes:
-        return self._channel.recv_stderr(BLOCK)
+        return self._until_lost(self._channel.recv_stderr)
+
+    def _until_lost(self, receive: Callable[[int], bytes]) -> bytes:
+        """Receiving also sends (the window opens again), so that it fails like a write where the link is gone."""
+        try:
+            return receive(BLOCK)
+        except Exception:  # noqa: BLE001 of any class, as below; the end is all that there is to say
+            self.abort()
+            return b""
 
     def write(self, data: bytes) -> None:
         try:
             self._channel.sendall(data)
-        except EOFError as e:
+        except Exception as e:  # paramiko passes on what its thread met, of any class
             raise OSError("the connection is lost") from e
 
     def status(self, seconds: float) -> int | None:
@@ -116,57 +122,6 @@ class SshStream:
 
     def close(self) -> None:
         self._connection.close()
-
-
-class Jump:
-    """One jump host: a connection that all nodes behind it share, opened by the first of them."""
-
-    def __init__(self) -> None:
-        self.handshakes = threading.BoundedSemaphore(HANDSHAKES)
-        self._lock = threading.Lock()
-        self._opening: Future[SshConnection] | None = None
-
-    def connection(self, access: SshAccess, until: float, login: Any) -> SshConnection:
-        """The shared connection. Who comes while it is being opened waits for that attempt, and shares its failure."""
-        with self._lock:
-            opening, mine = self._opening, False
-            if opening is None or (opening.done() and (opening.exception() or not opening.result().alive)):
-                opening = self._opening = Future()
-                mine = True
-        if mine:
-            try:
-                opening.set_result(login(access, until))
-            except ReconcileError as e:
-                opening.set_exception(e)
-        try:
-            connection = opening.result(max(0.0, until - time.monotonic()))
-        except TimeoutError:
-            raise Unreachable("DeadlinePassed", stage="jump") from None
-        except ReconcileError as e:
-            raise type(e)(e.reason, **e.data) from None
-        # another node's lines let this connection be opened: this one's have to accept the same key
-        KnownHosts(access.known_hosts).check(access.host, access.port, connection.host_key())
-        return connection
-
-    def close(self) -> None:
-        with self._lock:
-            opening, self._opening = self._opening, None
-        if opening and opening.done() and not opening.exception():
-            opening.result().close()
-
-
-def jump_access(access: SshAccess) -> SshAccess:
-    """How to reach the jump host of `access`: its key and host keys are the node's, its user where none is named as well."""
-    user, at, rest = (access.jump or "").rpartition("@")
-    host, port = rest, str(SSH_PORT)
-    if rest.startswith("["):
-        host, closed, port = rest[1:].partition("]")
-        port = (port.removeprefix(":") or str(SSH_PORT)) if closed else ""
-    elif rest.count(":") == 1:
-        host, _, port = rest.partition(":")
-    if not host or not port.isdigit():
-        raise Unreachable("JumpFailed", jump=access.jump, inner="NameNotResolved", host=access.jump)
-    return SshAccess(host, int(port), user if at else access.user, None, access.identity, access.known_hosts)
 
 
 class SshTransport:

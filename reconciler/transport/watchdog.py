@@ -10,6 +10,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 
+def _nothing() -> None:
+    """What a disarmed alarm does."""
+
+
 class Alarm:
     """One deadline. `fired`: its time came before its block was left."""
 
@@ -24,6 +28,7 @@ class Alarm:
     def disarm(self) -> None:
         with self._lock:
             self._armed = False
+            self._act = _nothing  # it may stay in the queue for a while: not with all that it would have ended
 
     @property
     def armed(self) -> bool:
@@ -53,6 +58,7 @@ class Watchdog:
         alarm = Alarm(act)
         entry = (time.monotonic() + max(0.0, seconds), next(self._order), alarm)
         with self._changed:
+            self._forget()
             heapq.heappush(self._alarms, entry)
             if self._thread is None and not self._closed:
                 self._thread = threading.Thread(target=self._run, name="reconcile-watchdog", daemon=True)
@@ -72,13 +78,16 @@ class Watchdog:
         """Wait for the next deadline that passes; None when the watchdog was closed."""
         with self._changed:
             while not self._closed:
-                while self._alarms and not self._alarms[0][2].armed:
-                    heapq.heappop(self._alarms)
+                self._forget()
                 wait = self._alarms[0][0] - time.monotonic() if self._alarms else None
                 if wait is not None and wait <= 0:
                     return heapq.heappop(self._alarms)[2]
                 self._changed.wait(wait)
         return None
+
+    def _forget(self) -> None:
+        while self._alarms and not self._alarms[0][2].armed:
+            heapq.heappop(self._alarms)
 
     def close(self) -> None:
         """End the thread. Deadlines that are still open never fire any more."""

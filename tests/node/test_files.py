@@ -92,10 +92,16 @@ def test_a_parent_that_is_a_file(tmp_path: Path) -> None:
 
 
 def test_what_a_write_that_was_cut_off_left_is_cleared(tmp_path: Path) -> None:
-    (tmp_path / ".f.reconcile").symlink_to("/etc/passwd")
+    (tmp_path / ".f.reconcile~").symlink_to("/etc/passwd")
     write(tmp_path / "f")
     assert not (tmp_path / "f").is_symlink()
-    assert not (tmp_path / ".f.reconcile").is_symlink()
+    assert not (tmp_path / ".f.reconcile~").is_symlink()
+
+
+@pytest.mark.parametrize("length", [199, 200, 255])
+def test_names_as_long_as_a_file_system_takes_them(tmp_path: Path, length: int) -> None:
+    write(tmp_path / ("n" * length))
+    assert (tmp_path / ("n" * length)).read_bytes() == b"new"
 
 
 @pytest.fixture

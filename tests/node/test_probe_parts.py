@@ -64,6 +64,13 @@ def test_a_command_has_no_input_and_a_fixed_environment() -> None:
     assert run("sh", "-c", "pwd; env | grep -c =; echo $LC_ALL")["out"].splitlines() == ["/", "4", "C.UTF-8"]
 
 
+def test_a_command_without_privileges_runs_as_nobody_and_without_groups() -> None:
+    part = {"do": "run", "argv": ["id"], "deadline": 10, "unprivileged": True}
+    answer = probe.probe({"k": [part, {**part, "unprivileged": False}]})["k"]
+    assert answer[0]["out"].startswith("uid=65534(nobody) gid=65534(nogroup) groups=65534(nogroup)")
+    assert answer[1]["out"].startswith("uid=0(root)")
+
+
 @pytest.mark.parametrize(
     ("argv", "error"),
     [(("no-such-command",), "missing"), (("/etc/passwd",), "denied"), (("/",), "denied"), (("echo", "a\0b"), "io")],

@@ -16,6 +16,8 @@ from reconciler.transport.ssh import SshTransport
 from tests.transport.conftest import Start
 from tests.transport.test_ssh import says_hi
 
+pytestmark = pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
+
 HERE, THERE = "198.51.100.1", "198.51.100.2"  # a range for documentation: no real network has it
 
 
@@ -87,7 +89,7 @@ def test_an_idle_channel_is_noticed_too(transport: SshTransport, start: Start, c
         line = server.line().replace("127.0.0.1", THERE)
         channel = transport.open(server.node(host=THERE, known_hosts=(line,)), 20)
         cable.cut()
-        reader = channel._threads[0]
+        reader = channel._reader
         reader.join(20)
         assert not reader.is_alive()
         with pytest.raises(Unreachable, match="ConnectionLost"):

@@ -12,12 +12,14 @@ import pytest
 
 from reconciler.errors import ReconcileError, Unreachable
 from reconciler.model.desired import DesiredNode, SshAccess
-from reconciler.transport import ssh
-from reconciler.transport.ssh import SshTransport, jump_access
+from reconciler.transport.jump import HANDSHAKES, jump_access
+from reconciler.transport.ssh import SshConnection, SshTransport
 from tests.transport import servers
 from tests.transport.conftest import Start
 from tests.transport.servers import Sshd, stopped
 from tests.transport.test_ssh import refusal, says_hi
+
+pytestmark = pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
 
 
 @pytest.fixture
@@ -54,7 +56,7 @@ def test_handshakes_behind_it_are_paced(
     now, most, guard = 0, 0, threading.Lock()
     secure = transport._secure
 
-    def counted(access: SshAccess, until: float, sock: object) -> ssh.SshConnection:
+    def counted(access: SshAccess, until: float, sock: object) -> SshConnection:
         nonlocal now, most
         with guard:
             now += access.jump is not None
@@ -69,7 +71,7 @@ def test_handshakes_behind_it_are_paced(
     with ThreadPoolExecutor(24) as pool:
         for channel in list(pool.map(lambda _: transport.open(behind(server, bastion), 30), range(24))):
             channel.close()
-    assert 1 < most <= ssh.HANDSHAKES
+    assert 1 < most <= HANDSHAKES
 
 
 def test_a_new_login_after_the_shared_one_was_lost(transport: SshTransport, server: Sshd, bastion: Sshd) -> None:
@@ -158,7 +160,7 @@ def test_how_a_jump_host_is_written(jump: str, host: str, port: int, user: str) 
     assert through == SshAccess(host, port, user, None, "key", ("line",))
 
 
-@pytest.mark.parametrize("jump", ["", "ops@", "host:", "host:ssh", "[::1"])
+@pytest.mark.parametrize("jump", ["", "ops@", "host:", "host:ssh", "host:0", "host:65536", "[::1"])
 def test_a_jump_host_that_is_none(jump: str) -> None:
     with pytest.raises(Unreachable, match="JumpFailed"):
         jump_access(SshAccess("node", jump=jump))

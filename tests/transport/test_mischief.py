@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.errors import Garbled, ReconcileError, Unreachable
+from reconciler.errors import Garbled, NodeRefused, ReconcileError, Unreachable
 from reconciler.model.desired import DesiredNode, SshAccess
 from reconciler.transport.base import Channel
 from reconciler.transport.ssh import SshTransport
@@ -18,6 +18,8 @@ from tests.transport import servers
 from tests.transport.conftest import Start
 from tests.transport.servers import Sshd, fake, stopped
 from tests.transport.test_ssh import ECHO, refusal, says_hi
+
+pytestmark = pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
 
 Script = Callable[[str], str]
 HELLO = 'RECONCILE-NODE {"protocol":1,"boot_id":"b","hostname":"h","python":"3","uid":0}'
@@ -68,6 +70,10 @@ def flood_after_version(connection: socket.socket) -> None:
     flood(connection)
 
 
+def too_busy(connection: socket.socket) -> None:
+    connection.sendall(b"Exceeded MaxStartups\r\n")
+
+
 def hang_up(connection: socket.socket) -> None:
     connection.recv(1)
 
@@ -89,6 +95,7 @@ def test_a_server_that_hangs(transport: SshTransport, serve: Callable[[socket.so
         (flood, Garbled, "NotTheProgram", "xxxx"),
         (flood_after_version, Unreachable, "ConnectionLost", ""),
         (hang_up, Unreachable, "ConnectionLost", ""),
+        (too_busy, Unreachable, "ConnectionRefused", "MaxStartups"),
     ],
 )
 def test_a_server_that_does_not_speak_ssh(
@@ -144,6 +151,7 @@ def test_what_is_not_the_program(
         ('read x; echo \'{"id": 7, "ok": {}}\'', "WrongShape"),
         ('read x; echo \'{"id": 1, "z": "AAAA"}\'', "NotJson"),
         ('read x; echo \'{"id": 1, "z": 5}\'', "NotJson"),
+        ('read x; echo \'{"id": 1, "z": "%"}\'', "NotJson"),
     ],
 )
 def test_garbage_after_the_hello_ends_the_channel_for_all(
@@ -169,6 +177,17 @@ def test_garbage_after_the_hello_ends_the_channel_for_all(
         channel.close()
     assert {(type(e), e.reason) for e in failures} == {(Garbled, reason)}
     assert len(failures) == 5
+
+
+def test_a_refusal_cannot_name_what_is_ours(transport: SshTransport, start: Start, script: Script) -> None:
+    answer = '{"id": 1, "refused": "LeaseHeld", "data": {"reason": "x", "self": "y", "holder": "z"}}'
+    take = f"read n; head -c $n >/dev/null; echo '{HELLO}'; read x; echo '{answer}'; cat >/dev/null\n"
+    with start(ForceCommand=script(take)) as server:
+        channel = transport.open(server.node(), 20)
+        with pytest.raises(NodeRefused) as caught:
+            channel.request("lease", 20)
+        channel.close()
+    assert (caught.value.reason, caught.value.data) == ("LeaseHeld", {"holder": "z"})
 
 
 def test_noise_before_the_hello_is_skipped(transport: SshTransport, start: Start, script: Script) -> None:

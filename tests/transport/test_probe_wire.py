@@ -30,8 +30,9 @@ ANSWER = st.dictionaries(st.sampled_from(["out", "err", "out64", "err64", "statu
 
 
 def test_encoded() -> None:
+    assert encode(Probe("k", (Run(("id",), unprivileged=True),)))[0]["unprivileged"] is True
     assert encode(PROBE) == [
-        {"do": "run", "argv": ["rpm", "-q", "a b"], "deadline": 5.0},
+        {"do": "run", "argv": ["rpm", "-q", "a b"], "deadline": 5.0, "unprivileged": False},
         {"do": "read", "path": "/etc/hostname", "limit": 100},
         {"do": "stat", "path": "/etc/motd", "owner": "root", "group": "adm"},
         {"do": "available", "manager": "dnf", "names": ["tmux"], "repositories": [["a.repo", "[a]"]], "deadline": 60.0},

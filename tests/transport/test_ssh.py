@@ -15,10 +15,12 @@ import pytest
 
 from reconciler.errors import Garbled, NodeRefused, ReconcileError, Unreachable
 from reconciler.transport.base import Channel
-from reconciler.transport.ssh import SshTransport
+from reconciler.transport.ssh import SshStream, SshTransport
 from tests.transport import servers
 from tests.transport.conftest import PLAIN, SUDOER, Start
 from tests.transport.servers import Sshd
+
+pytestmark = pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
 
 ECHO = {"h": [{"do": "run", "argv": ["echo", "hi"], "deadline": 5}]}
 
@@ -238,6 +240,28 @@ def test_nothing_is_left_after_fifty_channels(server: Sshd) -> None:
     transport.close()
     assert threading.active_count() == threads - 1
     transport.close()
+
+
+def test_a_link_that_is_lost_while_receiving_is_an_end_and_no_traceback() -> None:
+    """To receive is also to send, when the window opens again: paramiko then raises in the thread that reads."""
+
+    class Lost:
+        def recv(self, size: int) -> bytes:
+            raise EOFError
+
+        recv_stderr = sendall = recv
+
+    class Link:
+        aborted = 0
+
+        def abort(self) -> None:
+            self.aborted += 1
+
+    link = Link()
+    stream = SshStream(link, Lost())  # type: ignore[arg-type]
+    assert (stream.read(), stream.read_error(), link.aborted) == (b"", b"", 2)
+    with pytest.raises(OSError, match="lost"):
+        stream.write(b"x")
 
 
 def test_nothing_reaches_the_terminal(transport: SshTransport, start: Start, capfd: pytest.CaptureFixture[str]) -> None:
