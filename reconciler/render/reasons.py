@@ -48,7 +48,10 @@ _SENTENCES = {
     "ForwardingRefused": "it opens no connections for others",
     # holds
     "StepRunning": "a step is running on the node: {steps}",
-    "DistributionUnknown": "the node's distribution could not be read",
+    "DistributionUnknown": "the node's distribution could not be read: {inner}",
+    "NoId": "os-release names none: {detail}",
+    "NoVersionId": "os-release has no version of {detail}",
+    "NoSuchFile": "there is no such file",
     "OtherDistribution": "the stack {stack} is not for {found}; it is for {declared}",
     "NoPackageManager": "no package manager that we know answers there",
     "SeveralVersions": "installed in several versions at once: {detail}",
@@ -133,7 +136,8 @@ def sentence(reason: str, data: Mapping[str, Any]) -> str:
     shown = _Data({name: _value(name, value) for name, value in data.items()})
     if "inner" in data:  # what went wrong one step before
         shown["inner"] = sentence(str(data["inner"]), {k: v for k, v in data.items() if k != "inner"})
-    text = _SENTENCES.get(reason, reason).format_map(shown)
+    # a code that we do not know may come from a node: it is shown, and never taken for a sentence with places to fill
+    text = _SENTENCES[reason].format_map(shown) if reason in _SENTENCES else safe(reason)
     near = data.get("nearest")
     return f"{text}; did you mean '{safe(near)}'?" if near else text
 

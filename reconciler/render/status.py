@@ -18,11 +18,18 @@ def _age(now: float, then: float | None) -> str:
     return "never" if then is None else f"{duration(max(0.0, now - then))} ago"
 
 
+def _open(node: NodeStatus) -> bool:
+    """Whether a node is not known to be as declared: an apply that ended well has done what the plan before it said."""
+    done = node.outcome in _GOOD and node.applied is not None and node.applied >= (node.planned or 0.0)
+    failed = node.outcome is not None and node.outcome not in _GOOD
+    return failed or node.changes is None or bool(node.held) or (bool(node.changes) and not done)
+
+
 def nodes(found: Mapping[str, NodeStatus], now: float, style: Style) -> list[str]:
     """One line a node: what its last plan said, how its last apply ended, and when."""
     if not found:
         return ["nothing is known yet: no plan and no apply was made from this state directory"]
-    open_ = [n for n in found.values() if n.changes or n.held or n.changes is None or (n.outcome and n.outcome not in _GOOD)]
+    open_ = [n for n in found.values() if _open(n)]
     verdict = (
         f"{count(len(found), 'node')}, all as planned"
         if not open_
@@ -31,8 +38,8 @@ def nodes(found: Mapping[str, NodeStatus], now: float, style: Style) -> list[str
     rows = [("node", "last plan", "planned", "last apply", "applied", "commit")]
     for node in found.values():
         plan = "not observed" if node.changes is None else f"{count(node.changes, 'change')}, {node.held} held"
-        outcome = (node.outcome or "none") + (f": {safe(sentence(node.reason, node.data), 60)}" if node.reason else "")
-        commit = node.commit[:8] if node.commit else "-"
+        outcome = safe(node.outcome or "none") + (f": {safe(sentence(node.reason, node.data), 60)}" if node.reason else "")
+        commit = safe(node.commit[:8]) if node.commit else "-"
         rows.append((safe(node.name), plan, _age(now, node.planned), outcome, _age(now, node.applied), commit))
     return [style(verdict, "bold", "yellow" if open_ else "green"), *table(rows)]
 
@@ -47,9 +54,9 @@ def applies(found: Sequence[Apply], now: float, style: Style) -> list[str]:
         for end in apply.nodes.values():
             ends[end] = ends.get(end, 0) + 1
         exit_ = "not finished" if apply.exit is None else str(apply.exit)
-        told = ", ".join(f"{number} {end}" for end, number in ends.items()) or "-"
-        commit = apply.commit[:8] if apply.commit else "-"
-        rows.append((apply.plan, _age(now, apply.started), commit, exit_, str(apply.steps), told))
+        told = ", ".join(f"{number} {safe(end)}" for end, number in ends.items()) or "-"
+        commit = safe(apply.commit[:8]) if apply.commit else "-"
+        rows.append((safe(apply.plan), _age(now, apply.started), commit, exit_, str(apply.steps), told))
     return [style(count(len(found), "apply"), "bold"), *table(rows)]
 
 
@@ -59,5 +66,5 @@ def records(found: Sequence[Mapping[str, Any]]) -> list[str]:
     for record in found:
         when = datetime.fromtimestamp(record["time"]).astimezone().isoformat(timespec="milliseconds")
         rest = {k: v for k, v in record.items() if k not in ("seq", "time", "type", "plan")}
-        out.append(f"{when}  {record['type']:<14} " + " ".join(f"{k}={safe(v, 120)}" for k, v in rest.items()))
+        out.append(f"{when}  {safe(record['type']):<14} " + " ".join(f"{safe(k)}={safe(v, 120)}" for k, v in rest.items()))
     return out

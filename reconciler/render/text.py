@@ -7,9 +7,13 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
-# C0 and C1 controls, line separators, and marks that turn the writing direction: what could move a cursor or hide text
-_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
-_NUMBERED = re.compile(r"^(.*?)(\d+)$")
+# C0 and C1 controls, line separators, marks that turn the writing direction or cannot be seen, halves of characters that no
+# terminal can be sent: what could move a cursor, hide text, or end the printing
+_UNSAFE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufe00-\ufe0f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e0fff]"
+)
+_NUMBERED = re.compile(r"^(.*?)([0-9]{1,6})$", re.DOTALL)  # a host list counts with six digits at most
 
 
 def safe(value: Any, limit: int = 200) -> str:
@@ -24,10 +28,10 @@ def lines(value: str, count: int = 6) -> list[str]:
 
 
 def fold(names: Iterable[str]) -> str:
-    """Slurm's host list of `names`: gpu[01-03,07]."""
+    """Slurm's host list of `names`: gpu[01-03,07]. Each name once."""
     groups: dict[tuple[str, int], list[int]] = {}
     plain: list[str] = []
-    for name in names:
+    for name in dict.fromkeys(map(safe, names)):
         if found := _NUMBERED.match(name):
             groups.setdefault((found[1], len(found[2])), []).append(int(found[2]))
         else:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -91,6 +92,7 @@ class Site:
         self.before: Before | None = None
         self.down: dict[str, Exception] = {}
         self.channels: dict[str, Rooted] = {}
+        self.slept = threading.Event()  # never set: to wait for a moment
         self._transports: list[LocalTransport] = []
 
     def pool(self, desired: DesiredState) -> Pool:
