@@ -7,18 +7,17 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
-# C0 and C1 controls, line separators, marks that turn the writing direction or cannot be seen, halves of characters that no
-# terminal can be sent: what could move a cursor, hide text, or end the printing
-_UNSAFE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufe00-\ufe0f\ufeff\ufff9-\ufffb"
-    "\U000e0000-\U000e0fff]"
-)
 _NUMBERED = re.compile(r"^(.*?)([0-9]{1,6})$", re.DOTALL)  # a host list counts with six digits at most
 
 
 def safe(value: Any, limit: int = 200) -> str:
-    """`value` as text on one line, controls shown as escapes, at most `limit` characters."""
-    text = _UNSAFE.sub(lambda m: m.group().encode("unicode_escape").decode(), str(value))
+    """`value` as text on one line, at most `limit` characters.
+
+    What could move a cursor, turn the writing direction, hide text or end the printing (Unicode: not printable) is escaped.
+    """
+    text = str(value)
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 

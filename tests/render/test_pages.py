@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import select
 import time
 from dataclasses import replace
 from typing import Any
@@ -251,10 +252,13 @@ def test_progress_on_a_terminal_clears_itself() -> None:
                 shown(event)
             time.sleep(0.3)
         assert shown._live
-    said = os.read(main, 1 << 16).decode()
+        stream.flush()
+        said = b""
+        while select.select([main], [], [], 0.2)[0]:
+            said += os.read(main, 1 << 16)
     os.close(main)
-    assert "wave 1: gpu01 (canary)" in said
-    assert said.endswith(("\x1b[2K", "\x1b[?25h"))
+    assert b"wave 1: gpu01 (canary)" in said
+    assert said.endswith((b"\x1b[2K", b"\x1b[?25h"))
 
 
 def test_a_plan_as_data_holds_no_content() -> None:
