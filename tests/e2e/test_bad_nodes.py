@@ -117,11 +117,11 @@ def test_down_and_cut_off(site: Site, pair: tuple[LabNode, LabNode]) -> None:
 
 
 def test_nothing_listens(site: Site, pair: tuple[LabNode, LabNode]) -> None:
-    pair[1].inside("systemctl stop ssh.socket ssh.service")
+    pair[1].inside("systemctl stop sshd.service")
     try:
         expect(site, pair, 4, "unreachable", f"nothing listens on {pair[1].address} port 22")
     finally:
-        pair[1].inside("systemctl start ssh.service")
+        pair[1].inside("systemctl start sshd.service")
     healed(site, pair)
 
 
