@@ -11,8 +11,6 @@ from reconciler.render.style import Style
 from reconciler.render.text import count, duration, safe, table
 from reconciler.status import Apply, NodeStatus
 
-_GOOD = ("converged", "unchanged")
-
 
 def _age(now: float, then: float | None) -> str:
     return "never" if then is None else f"{duration(max(0.0, now - then))} ago"
@@ -22,7 +20,7 @@ def nodes(found: Mapping[str, NodeStatus], now: float, style: Style) -> list[str
     """One line a node: what its last plan said, how its last apply ended, and when."""
     if not found:
         return ["nothing is known yet: no plan and no apply was made from this state directory"]
-    open_ = [n for n in found.values() if n.changes or n.held or n.changes is None or (n.outcome and n.outcome not in _GOOD)]
+    open_ = [n for n in found.values() if not n.settled]
     verdict = (
         f"{count(len(found), 'node')}, all as planned"
         if not open_

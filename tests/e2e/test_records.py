@@ -23,6 +23,7 @@ def test_status_and_history_tell_what_was_and_how_old_it_is(nodes: Nodes, small:
     site.ok("plan")
     assert site.ok("status").verdict == "2 of 2 nodes not as declared"
     site.ok("apply")
+    assert site.ok("status").verdict == "2 nodes, all as planned"
     site.declare(nodes=PAIR, files={"/etc/one": "two\n"}, per_node={"gpu02": {"packages": {"broken-pre": "present"}}})
     assert site.run("apply").code == 3
     told = site.ok("status").stdout
