@@ -10,6 +10,7 @@ from typing import Any
 from reconciler.model.observed import Known
 
 Record = Mapping[str, Any]
+GOOD = ("converged", "unchanged")  # ends of a node that leave nothing to be seen to
 TIMINGS_KEPT = 20  # the latest steps of one kind that an estimate is made from
 
 
@@ -28,6 +29,15 @@ class NodeStatus:
     data: Mapping[str, Any] = field(default_factory=dict)
     applied: float | None = None
     commit: str | None = None
+
+    @property
+    def settled(self) -> bool:
+        """As declared, for all that is known: the last plan found nothing to do, or an apply after it did all of it."""
+        if self.changes is None or self.held:
+            return False
+        if self.outcome is not None and (self.applied or 0.0) >= (self.planned or 0.0):
+            return self.outcome in GOOD
+        return self.changes == 0
 
 
 def known(records: Iterable[Record]) -> Known:

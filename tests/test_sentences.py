@@ -12,9 +12,8 @@ import pytest
 from reconciler.render.reasons import _SENTENCES
 
 SOURCES = Path(__file__).parent.parent / "reconciler"
-RAISERS = set(
-    "Unreachable Garbled NodeRefused Usage StalePlan LockHeld StateDamaged SourceError Refused StepFailed HoldReason held".split()
-)
+ERRORS = {"Unreachable", "Garbled", "NodeRefused", "Usage", "StalePlan", "LockHeld", "StateDamaged", "SourceError"}
+RAISERS = ERRORS | {"Refused", "StepFailed", "HoldReason", "held"}
 
 
 def places() -> Iterator[tuple[str, str, set[str]]]:

@@ -116,3 +116,28 @@ def test_where_several_hold_the_worst_is_told(one: End, two: End, held: int) -> 
 @pytest.mark.parametrize(("better", "worse"), list(combinations(reversed(PRECEDENCE), 2)))
 def test_precedence_of_every_pair(better: int, worse: int) -> None:
     assert first([better, worse]) == first([worse, better]) == worse
+
+
+A_PLAN = {"type": "planned", "plan": "p", "cluster": "c", "commit": "1", "time": 1.0}
+AN_END = {"type": "node-finished", "plan": "p", "node": "n", "reason": "", "data": {}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "held", "end", "at", "settled"),
+    [
+        (0, 0, None, 0.0, True),
+        (1, 0, None, 0.0, False),
+        (1, 0, "converged", 2.0, True),
+        (1, 0, "converged", 0.5, False),  # drifted since
+        (1, 1, "converged", 2.0, False),
+        (0, 1, "unchanged", 2.0, False),
+        (1, 0, "failed", 2.0, False),
+        (1, 0, "interrupted", 2.0, False),
+        (0, 0, "lost", 0.5, False),
+    ],
+)
+def test_a_node_is_settled_when_nothing_is_left_to_do(changes: int, held: int, end: str | None, at: float, settled: bool) -> None:
+    records: list[dict[str, Any]] = [{**A_PLAN, "nodes": {"n": {"changes": changes, "held": held}}}]
+    if end:
+        records.append({**AN_END, "end": end, "time": at})
+    assert status.nodes(records)["n"].settled is settled

@@ -33,12 +33,18 @@ def grant(holder: str, plan: str, ttl: float) -> Dict[str, Any]:
         lease = current()
         if lease and lease["live"] and lease["holder"] != holder:
             raise state.Refused("LeaseHeld", holder=lease["holder"], age=lease["age"], ttl=lease["ttl"], plan=lease["plan"])
-        active = units.active()
+        active = [step for step in units.active() if _at_work(step["token"], step["step"])]
         if active:
             raise state.Refused("StepActive", steps=active)
         token = (lease["token"] if lease else 0) + 1
         _write(token, holder, plan, ttl)
         return {"token": token}
+
+
+def _at_work(token: int, number: int) -> bool:
+    """A runner whose record says how it ended has nothing left to write, only to exit: its unit is active a moment longer."""
+    record = state.read_record(state.path("steps", "%d-%d.json" % (token, number)))
+    return record is None or record.get("state") not in ("done", "failed")
 
 
 def _write(token: int, holder: str, plan: str, ttl: float) -> None:

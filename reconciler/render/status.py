@@ -11,25 +11,16 @@ from reconciler.render.style import Style
 from reconciler.render.text import count, duration, safe, table
 from reconciler.status import Apply, NodeStatus
 
-_GOOD = ("converged", "unchanged")
-
 
 def _age(now: float, then: float | None) -> str:
     return "never" if then is None else f"{duration(max(0.0, now - then))} ago"
-
-
-def _open(node: NodeStatus) -> bool:
-    """Whether a node is not known to be as declared: an apply that ended well has done what the plan before it said."""
-    done = node.outcome in _GOOD and node.applied is not None and node.applied >= (node.planned or 0.0)
-    failed = node.outcome is not None and node.outcome not in _GOOD
-    return failed or node.changes is None or bool(node.held) or (bool(node.changes) and not done)
 
 
 def nodes(found: Mapping[str, NodeStatus], now: float, style: Style) -> list[str]:
     """One line a node: what its last plan said, how its last apply ended, and when."""
     if not found:
         return ["nothing is known yet: no plan and no apply was made from this state directory"]
-    open_ = [n for n in found.values() if _open(n)]
+    open_ = [n for n in found.values() if not n.settled]
     verdict = (
         f"{count(len(found), 'node')}, all as planned"
         if not open_

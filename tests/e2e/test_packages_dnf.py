@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import pytest
 
 from lab import Lab, LabNode
@@ -174,7 +173,7 @@ def test_removal_of_what_others_need_is_held(one: tuple[Site, LabNode]) -> None:
     [
         "sed -i 's/^numactl.*/numactl-0:2.0/' /etc/dnf/plugins/versionlock.list",
         "printf 'numactl-0:2.0.18-2.el9.*\\n' >> /etc/dnf/plugins/versionlock.list",
-        "printf 'numactl-0:2.0.19-3.el9.*\\nhtop-0:3.3.0-1.el9.*\\n# a remark\\n!other-1:1-1.*\\n' > /etc/dnf/plugins/versionlock.list",
+        "printf '%s\\n' numactl-0:2.0.19-3.el9.* htop-0:3.3.0-1.el9.* '# remark' '!x-1:1-1.*' > /etc/dnf/plugins/versionlock.list",
         ": > /etc/dnf/plugins/versionlock.list",
     ],
     ids=["cut off", "two versions", "another version beside foreign lines", "empty"],

@@ -1,0 +1,132 @@
+"""Two controllers, and at most one that writes."""
+
+from __future__ import annotations
+
+import signal
+
+from tests.e2e import truth
+from tests.e2e.conftest import Small
+from tests.e2e.truth import Nodes
+
+PAIR = ("gpu01", "gpu02")
+
+
+def test_a_second_controller_stops_on_the_whole_cluster(nodes: Nodes, small: Small) -> None:
+    first, second = nodes.fresh(*PAIR)
+    first.run("echo 1.5 > /etc/lab/slow-seconds")
+    site = small(nodes=PAIR, packages={"slow-install": "present"})
+    running = site.start("apply")
+    truth.slow_started(first)
+    site.declare(nodes=PAIR, files={"/etc/second": "second\n"})
+    other = site.other("other")
+    before = {node.name: (truth.steps(node), truth.lease(node)) for node in (first, second)}
+    done = other.run("apply")
+    assert done.code == 6
+    assert "another controller (" in done.stderr
+    assert "this one does nothing on the whole cluster" in done.stderr
+    told = other.run("apply", "--json")
+    assert told.code == 6
+    assert '"OtherController"' in told.stdout
+    assert other.run("apply", "--on", "gpu02").code == 6, "also where only a node is asked for that waits for its turn"
+    for node in (first, second):
+        held = truth.lease(node)
+        assert held is not None
+        assert held["token"] == 1
+        assert [s["step"] for s in truth.steps(node)] == [s["step"] for s in before[node.name][0]]
+        assert truth.stat(node, "/etc/second") == "none"
+    assert running.result().code == 0
+    assert truth.transactions(first) == ["Install"]
+    assert other.ok("apply").stdout.count("converged") == 1
+    assert truth.text(second, "/etc/second") == "second\n"
+
+
+def test_two_applies_from_one_state_directory(nodes: Nodes, small: Small) -> None:
+    node = nodes.one()
+    node.run("echo 1.5 > /etc/lab/slow-seconds")
+    site = small(packages={"slow-install": "present"})
+    running = site.start("apply")
+    truth.slow_started(node)
+    done = site.run("apply")
+    assert done.code == 6
+    assert f"another reconcile (pid {running.process.pid}) works on {site.state}" in done.stderr
+    planned = site.run("plan")
+    assert planned.code == 0
+    assert "not noted in the status" in planned.stderr
+    assert running.result().code == 0
+    assert truth.slow_runs(node) == ["start", "end"]
+
+
+def test_a_frozen_controllers_late_write_is_refused(nodes: Nodes, small: Small) -> None:
+    """Frozen, its lease runs out, another takes over; thawed, it must not undo what the other did."""
+    node = nodes.one()
+    node.run("echo 1 > /etc/lab/slow-seconds")
+    site = small(packages={"slow-install": "1.0-1.el9"}, files={"/etc/whose": "the first's\n"})
+    running = site.start("apply", RECONCILE_LEASE_TTL="3")
+    truth.slow_started(node)
+    running.send(signal.SIGSTOP)
+    site.declare(packages={"slow-install": "1.0-1.el9"}, files={"/etc/whose": "the second's\n"})
+    other = site.other("other")
+    done = other.run("apply")
+    while done.code == 6:
+        done = other.run("apply")
+    assert done.code == 0, done.text
+    assert truth.text(node, "/etc/whose") == "the second's\n"
+    written = truth.fingerprint(node)["/etc/whose"]
+    running.send(signal.SIGCONT)
+    late = running.result()
+    assert late.code == 6, late.text
+    assert "another controller took over: this one's write was refused" in late.text
+    assert truth.text(node, "/etc/whose") == "the second's\n"
+    assert truth.fingerprint(node)["/etc/whose"] == written
+    assert truth.transactions(node) == ["Install"]
+    assert truth.slow_runs(node) == ["start", "end"]
+    assert "0 changes" in other.ok("apply").verdict
+
+
+def test_a_frozen_controller_that_had_only_to_say_good_bye(nodes: Nodes, small: Small) -> None:
+    """Its last step is over when it is frozen: nothing is left to write, and still it was not the one who finished."""
+    node = nodes.one()
+    node.run("echo 1 > /etc/lab/slow-seconds")
+    site = small(packages={"slow-install": "present"})
+    running = site.start("apply", RECONCILE_LEASE_TTL="3")
+    truth.slow_started(node)
+    running.send(signal.SIGSTOP)
+    other = site.other("other")
+    done = other.run("apply")
+    while done.code == 6:
+        done = other.run("apply")
+    assert done.code == 0, done.text
+    running.send(signal.SIGCONT)
+    late = running.result()
+    assert late.code == 6, late.text
+    assert "another controller took over" in late.text
+    assert truth.transactions(node) == ["Install"]
+
+
+def test_a_controller_that_slept_longer_than_its_lease_goes_on_if_nobody_came(nodes: Nodes, small: Small) -> None:
+    node = nodes.one()
+    node.run("echo 1 > /etc/lab/slow-seconds")
+    site = small(packages={"slow-install": "present"}, files={"/etc/whose": "mine\n"})
+    running = site.start("apply", RECONCILE_LEASE_TTL="1")
+    truth.slow_started(node)
+    running.send(signal.SIGSTOP)
+    truth.wait_in(node, "grep -q end /var/log/lab-slow.log")
+    age = (
+        "import json, time; r = json.load(open('/var/lib/reconcile/lease.json')); "
+        "raise SystemExit(not time.clock_gettime(7) > r['renewed'] + r['ttl'])"
+    )
+    truth.wait_until(lambda: node.run(f'python3 -c "{age}"', check=False).returncode == 0, "the end of the lease")
+    running.send(signal.SIGCONT)
+    done = running.result()
+    assert done.code == 0, done.text
+    assert truth.text(node, "/etc/whose") == "mine\n"
+
+
+def test_an_empty_plan_takes_no_lease_and_needs_none(nodes: Nodes, small: Small) -> None:
+    node = nodes.one()
+    site = small(files={"/etc/x": "x\n"})
+    site.ok("apply")
+    lease = truth.lease(node)
+    site.ok("apply")
+    site.other("other").ok("apply")
+    assert truth.lease(node) == lease
