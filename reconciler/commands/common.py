@@ -16,7 +16,7 @@ from reconciler.engine import Engine
 from reconciler.errors import ReconcileError
 from reconciler.events import Emit, Event
 from reconciler.model.desired import DesiredState
-from reconciler.model.manifest_hosts import expand
+from reconciler.model.hostlist import expand
 from reconciler.plan.select import select
 from reconciler.pool import Pool
 from reconciler.render import data, notes
@@ -50,6 +50,8 @@ cluster = click.option("--cluster", metavar="NAME", help="Which cluster, where t
 on = click.option("--on", multiple=True, metavar="NODES", help="Only these nodes: gpu01, or gpu[01-04,07].")
 target = click.option("--target", multiple=True, metavar="KIND[/NAME]", help="Only these resources: Package, or Package/tmux.")
 as_json = click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
+# for commands whose output is JSON in any case: --json may be said everywhere
+always_json = click.option("--json", is_flag=True, expose_value=False, help="What is printed in any case.")
 state_dir = click.option("--state-dir", metavar="DIR", help="The controller's records (RECONCILE_STATE_DIR).")
 
 

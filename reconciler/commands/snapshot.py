@@ -68,6 +68,7 @@ def list_(state_dir: str | None, as_json: bool) -> int:
 @click.argument("snapshot_id", default="latest", metavar="[SNAPSHOT]")
 @click.argument("node", required=False)
 @common.state_dir
+@common.always_json
 def show(snapshot_id: str, node: str | None, state_dir: str | None) -> int:
     """Print the recorded state at SNAPSHOT (an id from the list, or `latest`), of one NODE or of all, as JSON."""
     common.print_json(History(StateDir(config.load(state_dir).state_dir).history).show(snapshot_id, node))

@@ -39,6 +39,7 @@ def validate(path: str, as_json: bool) -> int:
 
 
 @click.command()
+@common.always_json
 def schema() -> int:
     """Print the JSON Schema of all manifest kinds, for editors and CI."""
     common.print_json(json_schema())

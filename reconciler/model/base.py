@@ -11,7 +11,7 @@ from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from reconciler.model.manifest_problem import Path
+from reconciler.model.problem import Path
 
 
 def about(default: Any, words: str, **constraints: Any) -> Any:

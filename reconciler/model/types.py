@@ -15,9 +15,9 @@ from pydantic import BeforeValidator, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from reconciler.model import manifest_hosts as hosts
-from reconciler.model.manifest_problem import Datum
-from reconciler.model.manifest_words import nearest
+from reconciler.model import hostlist as hosts
+from reconciler.model.problem import Datum
+from reconciler.model.words import nearest
 
 _TYPED = ["string", "number"]  # an editor's YAML reads 3.10, 0644 and 22 as numbers; here they are the text typed
 _SEGMENT = r"(?!\.{1,2}(?:/|$))[A-Za-z0-9_.][A-Za-z0-9@_+.-]{0,254}"

@@ -8,8 +8,8 @@ from pydantic import AfterValidator, WithJsonSchema
 
 from reconciler.model.base import Model, about
 from reconciler.model.desired import PackageManager
-from reconciler.model.manifest_words import nearest
 from reconciler.model.types import Name, PackageName, PackageState, refuse
+from reconciler.model.words import nearest
 
 # Distribution -> its package manager, and the folder of NVIDIA's repository for it
 # (https://developer.download.nvidia.com/compute/cuda/repos/: the four of EL 9 share rhel9).

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 from reconciler.errors import Usage
 from reconciler.kinds import KINDS
 from reconciler.model.desired import DesiredState
 from reconciler.model.plan import Selection
-
-
-def nearest(word: str, allowed: Iterable[str]) -> str | None:
-    """The one name that was most likely meant."""
-    found = difflib.get_close_matches(word, list(allowed), n=1, cutoff=0.6)
-    return found[0] if found else None
+from reconciler.model.words import nearest
 
 
 def select(desired: DesiredState, nodes: Iterable[str], targets: Iterable[str]) -> Selection:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from reconciler.model.manifest_problem import Problem
 from reconciler.model.observed import Failure
+from reconciler.model.problem import Problem
 from reconciler.render.problems import problem_text
 from reconciler.render.reasons import sentence
 from reconciler.render.style import Style

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from reconciler.model.manifest_problem import Datum, Path, Problem
+from reconciler.model.problem import Datum, Path, Problem
 
 _SHOWN = 60  # characters of a value that is quoted in a message
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from reconciler.model.desired import Origin, SshAccess
-from reconciler.model.manifest_problem import Path
+from reconciler.model.problem import Path
 from reconciler.source.hostkeys import HostKeys
 from reconciler.source.members import Member, Site
 from reconciler.source.merge import NOTHING, Leaves

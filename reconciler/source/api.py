@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from reconciler.model.desired import DesiredState, Origin, Revision
-from reconciler.model.manifest_problem import Problem
+from reconciler.model.problem import Problem
 from reconciler.source.load import Documents, load
 from reconciler.source.report import Report
 from reconciler.source.resolve import Resolver

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from reconciler.model.base import Model, model_at
-from reconciler.model.manifest_problem import Path
+from reconciler.model.problem import Path
 from reconciler.source.parse import Document
 from reconciler.source.report import Data, Report
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.model.desired import Revision
-from reconciler.model.manifest_problem import Datum, Problem
-from reconciler.model.manifest_words import nearest
+from reconciler.model.problem import Datum, Problem
+from reconciler.model.words import nearest
 from reconciler.source.load import is_manifest
 from reconciler.source.tree import DirectoryTree, Failure
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pydantic import ValidationError
 
 from reconciler.model.desired import Origin
+from reconciler.model.hostlist import is_node_name
 from reconciler.model.manifest import KINDS, LATER_KINDS, Cluster, Versions
-from reconciler.model.manifest_hosts import is_node_name
 from reconciler.source.explain import explain
 from reconciler.source.parse import MAX_BYTES, Document, parse
 from reconciler.source.report import Report

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from reconciler.model.cluster import ClusterSpec, Node, NodeSettings
-from reconciler.model.manifest_hosts import MAX_HOSTS, count, expand
-from reconciler.model.manifest_problem import Path
+from reconciler.model.hostlist import MAX_HOSTS, count, expand
+from reconciler.model.problem import Path
 from reconciler.source.merge import Layer, Nulls, flatten, overlay
 from reconciler.source.parse import Document
 from reconciler.source.report import Report

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from reconciler.model.base import Model
 from reconciler.model.desired import Origin
-from reconciler.model.manifest_problem import Path
+from reconciler.model.problem import Path
 from reconciler.source.parse import Document
 
 _DEEPEST = 8  # layers that are kept on top of each other before they are made one

@@ -22,7 +22,7 @@ from yaml.events import (
 )
 
 from reconciler.model.desired import Origin
-from reconciler.model.manifest_problem import Datum, Path, Problem
+from reconciler.model.problem import Datum, Path, Problem
 
 Data: TypeAlias = Union[str, list["Data"], dict[str, "Data"], None]  # noqa: UP007 - a recursive alias
 MAX_BYTES = 4 << 20  # a file; about 100,000 lines

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from reconciler.model.desired import Origin
-from reconciler.model.manifest_problem import Datum, Path, Problem
-from reconciler.model.manifest_words import nearest
+from reconciler.model.problem import Datum, Path, Problem
+from reconciler.model.words import nearest
 
 Data = Mapping[str, Datum]
 _SUGGESTIONS = 200  # in one load: the search for a near name costs most of a page of mistakes

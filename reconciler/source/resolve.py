@@ -16,7 +16,7 @@ from reconciler.model.desired import (
     Rollout,
 )
 from reconciler.model.manifest import Cluster
-from reconciler.model.manifest_problem import Path
+from reconciler.model.problem import Path
 from reconciler.model.versions import MANAGERS
 from reconciler.source.access import AccessReader
 from reconciler.source.load import Declared, Documents

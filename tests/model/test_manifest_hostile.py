@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from reconciler.model.base import Model, model_at
 from reconciler.model.manifest import KINDS
-from reconciler.model.manifest_problem import Path
+from reconciler.model.problem import Path
 from reconciler.model.versions import DISTRIBUTIONS
 from reconciler.render.problems import problem_text
 from reconciler.source.explain import explain

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.model.manifest_hosts import expand, is_node_name
+from reconciler.model.hostlist import expand, is_node_name
 from reconciler.render.style import Style, style_for
 from reconciler.render.text import count, duration, fold, lines, safe, table
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from reconciler.model.desired import Origin
-from reconciler.model.manifest_problem import Problem
+from reconciler.model.problem import Problem
 from reconciler.source import parse as module
 from reconciler.source.parse import MAX_BYTES, Data, Parsed, parse
 

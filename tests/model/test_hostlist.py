@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.model import manifest_hosts as hosts
+from reconciler.model import hostlist as hosts
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from reconciler.model.manifest_words import nearest
+from reconciler.model.words import nearest
 
 
 @pytest.mark.parametrize(
