@@ -200,6 +200,29 @@ def test_read_only_var(site: Site, pair: tuple[LabNode, LabNode]) -> None:
     healed(site, pair)
 
 
+RECORDS = {
+    "lease cut off": ("lease.json", '{"token": 1,', "its record /var/lib/reconcile/lease.json is damaged"),
+    "inventory is no object": ("inventory.json", "[]", "its record /var/lib/reconcile/inventory.json is damaged"),
+    "step of a newer version": ("steps/99-1.json", '{"version": 99}', "its records are a newer version's: use that version"),
+    "empty step": ("steps/99-1.json", "", "its record /var/lib/reconcile/steps/99-1.json is damaged"),
+}
+
+
+@pytest.mark.parametrize("what", RECORDS)
+def test_records_that_cannot_be_trusted_are_never_guessed(site: Site, pair: tuple[LabNode, LabNode], what: str) -> None:
+    file, content, words = RECORDS[what]
+    path = f"/var/lib/reconcile/{file}"
+    bad = pair[1]
+    bad.run(f"mkdir -p -m 700 /var/lib/reconcile/steps; [ ! -e {path} ] || mv {path} /root/away")
+    bad.run(f"printf %s {shlex.quote(content)} > {path}")
+    try:
+        expect(site, pair, 3, "failed", words)
+        assert truth.stat(bad, site.environment["E2E_FILE"]) == "none"
+    finally:
+        bad.run(f"rm {path}; [ ! -e /root/away ] || mv /root/away {path}")
+    healed(site, pair)
+
+
 @pytest.mark.parametrize("seconds", [-86400, 86400])
 def test_a_clock_that_is_wrong_by_a_day_does_not_matter(site: Site, pair: tuple[LabNode, LabNode], seconds: int) -> None:
     """A lease is neither older nor younger for it, also when the clock moves while one is held."""

@@ -145,7 +145,8 @@ def test_command_line(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     assert "did you mean gpu0" in capsys.readouterr().err
     assert main(["cut", "gpu01"]) == 0
     assert main(["status"]) == 0
-    assert "gpu01  10.88.0.11   el9     power on   link cut  ssh no" in capsys.readouterr().out
+    address = lab.nodes["gpu01"].address
+    assert f"gpu01  {address:12} el9     power on   link cut  ssh no" in capsys.readouterr().out
     for words in (["heal", "gpu01"], ["slow", "gpu01", "1mbit"], ["slow", "gpu01", "off"], ["loss", "gpu01", "30"],
                   ["loss", "gpu01", "off"], ["fill", "gpu01", "on"], ["fill", "gpu01", "off"], ["skew", "gpu01", "9"],
                   ["skew", "gpu01", "0"], ["up", "--nodes", "3", "--debian", "1"]):  # fmt: skip
