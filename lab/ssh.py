@@ -32,9 +32,7 @@ def ssh_argv(config: LabConfig, address: str, user: str = "root") -> list[str]:
     return ["ssh", "-F", "none", "-i", str(config.identity), *flags, f"{user}@{address}"]
 
 
-def ssh_run(
-    argv: list[str], command: str, check: bool, timeout: float, stdin: str | None
-) -> subprocess.CompletedProcess[str]:
+def ssh_run(argv: list[str], command: str, check: bool, timeout: float, stdin: str | None) -> subprocess.CompletedProcess[str]:
     """Run one shell command; raises CommandError where `check` and it failed, TimeoutExpired after `timeout` s."""
     done = subprocess.run(
         [*argv, command], input=stdin, stdin=subprocess.DEVNULL if stdin is None else None,

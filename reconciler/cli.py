@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import json
 import os
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 import click
 
 from reconciler import __version__
+from reconciler.commands.group import Group
 
 COMMANDS = {
     "validate": ("reconciler.commands.validate:validate", "Check manifests: every problem at once, with file:line:column."),
@@ -27,7 +29,7 @@ COMMANDS = {
 INTERRUPTED = 130
 
 
-class Commands(click.Group):
+class Commands(Group):
     """Knows the names and one line of each command, and imports a command only to run it or to explain it."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -45,16 +47,6 @@ class Commands(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        """An unknown command is answered with the nearest one."""
-        if args and args[0] not in COMMANDS:
-            import difflib
-
-            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
-            hint = f" Did you mean '{near[0]}'?" if near else f" There are: {', '.join(COMMANDS)}."
-            raise click.UsageError(f"No such command {args[0]!r}.{hint}", ctx)
-        return super().resolve_command(ctx, args)
-
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="reconcile")
@@ -64,6 +56,9 @@ def cli() -> None:
 
 def main(argv: list[str] | None = None) -> None:
     """Run and end the process with the exit status of the design: 0 1 2 3 4 5 6 7 130."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal of few characters shows escapes instead of ending us
     code = run(sys.argv[1:] if argv is None else argv)
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -87,22 +82,30 @@ def run(argv: list[str]) -> int:
         return e.exit_code
     except click.ClickException as e:
         e.show()
-        return 1  # click's own 2 means changes here
+        return _failed(argv, "Usage", e.format_message())  # click's own 2 means changes here
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted", err=True)
         return INTERRUPTED
     except ReconcileError as e:
         return _tell(e, "--json" in argv)
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # the second is how click ends when the reader has gone
         return 0
     except OSError as e:  # a path of this machine that a person named: --out, --record, the state directory
-        click.echo(f"error: {e.filename or 'this machine'}: {e.strerror or e}", err=True)
-        return 1
+        said = f"{e.filename or 'this machine'}: {e.strerror or e}"
+        click.echo(f"error: {said}", err=True)
+        return _failed(argv, "ThisMachine", said)
     except Exception as e:  # noqa: BLE001  (the last line before a traceback on a user's terminal)
         click.echo(f"internal error: {type(e).__name__}: {e} (RECONCILE_DEBUG=1 shows where)", err=True)
         if os.environ.get("RECONCILE_DEBUG"):
             traceback.print_exc()
-        return 1
+        return _failed(argv, "Internal", f"{type(e).__name__}: {e}")
+
+
+def _failed(argv: list[str], reason: str, message: str) -> int:
+    """Exit status 1, with the error object that --json promises."""
+    if "--json" in argv:
+        click.echo(json.dumps({"error": {"reason": reason, "message": message, "transient": False}}))
+    return 1
 
 
 def _tell(caught: Any, as_json: bool) -> int:

@@ -78,12 +78,15 @@ class Engine:
     def apply(self, journal: Journal, holder: str, saved: Mapping[str, Any] | None, stop: Stop, ttl: float = TTL) -> Applied:
         """Take over what earlier applies left behind, plan afresh, and close the difference.
 
-        `saved`: a plan file's content, which must still fit. Raises StalePlan or LockHeld before anything is written.
+        `saved`: a plan file's content, which must still fit. Raises StalePlan, LockHeld or KeyboardInterrupt (while it waited for
+        steps of before), all before anything is written.
         """
         if saved is not None and saved["id"] in status.used_plans(journal.records):
             raise StalePlan("AlreadyUsed", plan=saved["id"])
         with Leases(holder, journal, self.emit, ttl) as leases:
-            self._take_over(journal, leases, holder)
+            self._take_over(journal, leases, holder, stop)
+            if stop:
+                raise KeyboardInterrupt  # before anything was planned
             known = status.known(journal.records)
             observed = self.observe()
             plan = self._build(observed, known, saved["id"] if saved else uuid.uuid4().hex[:12])
@@ -95,7 +98,7 @@ class Engine:
         self._remember(plan, known, journal)
         return Applied(plan, outcomes, exit_code(outcomes.values()))
 
-    def _take_over(self, journal: Journal, leases: Leases, holder: str) -> None:
+    def _take_over(self, journal: Journal, leases: Leases, holder: str, stop: Stop) -> None:
         """Before anything is planned: nobody else may be at work, and what our own past left running is waited for."""
 
         def look(name: str) -> bool:
@@ -106,7 +109,7 @@ class Engine:
             return bool(pending(remembered))
 
         waiting = [name for name, found in self.pool.each(self.names(), look).items() if found is True]
-        self.pool.each(waiting, lambda name: adopt(name, self.pool.channel(name), journal, leases, self.emit))
+        self.pool.each(waiting, lambda name: adopt(name, self.pool.channel(name), journal, leases, self.emit, lambda: bool(stop)))
 
     def _carry_out(
         self,

@@ -33,8 +33,11 @@ class NodeStatus:
     @property
     def settled(self) -> bool:
         """As declared, for all that is known: the last plan found nothing to do, or an apply after it did all of it."""
-        done = self.outcome == "converged" and (self.applied or 0.0) >= (self.planned or 0.0)
-        return self.changes is not None and not self.held and (self.changes == 0 or done) and self.outcome in (None, *GOOD)
+        if self.changes is None or self.held:
+            return False
+        if self.outcome is not None and (self.applied or 0.0) >= (self.planned or 0.0):
+            return self.outcome in GOOD
+        return self.changes == 0
 
 
 def known(records: Iterable[Record]) -> Known:

@@ -1,6 +1,6 @@
 """Expected texts as files: tests/data/golden/NAME.txt, one section `=== CASE` a case.
 
-To rewrite them after a change that is meant: GOLDEN=write python -m pytest tests/plan tests/render, then read the diff.
+To rewrite them after a change that is meant: GOLDEN=write python -m pytest tests/kinds tests/plan tests/render, then read the diff.
 """
 
 from __future__ import annotations

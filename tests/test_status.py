@@ -133,7 +133,8 @@ AN_END = {"type": "node-finished", "plan": "p", "node": "n", "reason": "", "data
         (0, 1, "unchanged", 2.0, False),
         (1, 0, "failed", 2.0, False),
         (1, 0, "interrupted", 2.0, False),
-        (0, 0, "lost", 0.5, False),
+        (0, 0, "lost", 0.5, True),  # it was looked at since, and nothing is left to do
+        (0, 0, "lost", 2.0, False),
     ],
 )
 def test_a_node_is_settled_when_nothing_is_left_to_do(changes: int, held: int, end: str | None, at: float, settled: bool) -> None:

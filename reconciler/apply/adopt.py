@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from reconciler.apply.journal import Journal
@@ -13,7 +13,8 @@ from reconciler.events import Emit, now
 from reconciler.transport.base import Channel
 
 REAPED = 10.0  # seconds for a unit whose runner said its last word to be over
-WAIT = 30.0  # seconds of one wait request; asked again until the step is over
+WAIT = 5.0  # seconds of one wait request, asked again until the step is over: how late an interruption is noticed
+UNFINISHED = ("intended", "started")
 Records = Mapping[str, Any]
 
 
@@ -43,14 +44,20 @@ def _is_entry(found: Any) -> bool:
     return isinstance(found, Mapping) and isinstance(found.get("spec"), str)
 
 
-def adopt(node: str, channel: Channel, journal: Journal, leases: Leases, emit: Emit) -> int:
-    """Bring every unsettled step of one node to its end and into the journal; how many there were."""
+def adopt(node: str, channel: Channel, journal: Journal, leases: Leases, emit: Emit, stop: Callable[[], bool]) -> int:
+    """Bring every unsettled step of one node to its end and into the journal; how many there were.
+
+    Once `stop` says so, a step that still runs is left for the next apply.
+    """
     steps = pending(recall(channel))
     for step in steps:
         token, number = step["token"], step["step"]
         seen = step
-        while seen["state"] in ("intended", "started"):
+        if seen["state"] in UNFINISHED:
             emit(now("adopting", node, token=token, step=number, title=step["title"]))
+        while seen["state"] in UNFINISHED:
+            if stop():
+                return 0
             seen = channel.request("wait", WAIT + 30.0, token=token, step=number, seconds=WAIT)
             if not _is_step(seen):
                 raise Garbled("WrongShape", detail="step record")

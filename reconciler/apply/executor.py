@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from reconciler.apply.adopt import UNFINISHED
 from reconciler.apply.journal import Journal
 from reconciler.apply.lease import DEADLINE, Leases
 from reconciler.errors import Garbled, NodeRefused
@@ -20,7 +21,6 @@ from reconciler.pool import Pool
 from reconciler.transport.base import Channel
 
 WAIT = 5.0  # seconds of one wait request: how late an interruption is noticed while a unit runs
-UNFINISHED = ("intended", "started")
 
 # (node, channel, resources) -> those of them that are not as declared now
 Verify = Callable[[str, Channel, tuple[ResourceId, ...]], tuple[Change, ...]]

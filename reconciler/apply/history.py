@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 import time
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from typing import Any
 from reconciler.errors import SourceError, Usage
 
 REF = "refs/heads/main"
+_ID = re.compile(r"[0-9a-f]{4,40}")
 QUIET = 60.0  # seconds between two commits that nobody asked for
 UNASKED = "Recorded-by: apply"  # the trailer of such a commit
 
@@ -86,9 +88,10 @@ class History:
         if not repository.head.is_valid():
             raise Usage("NoSnapshots")
         try:
-            if id_.startswith("-"):
+            if id_ != "latest" and not _ID.fullmatch(id_):  # Git would take much more for a revision
                 raise ValueError
             commit = repository.commit(REF if id_ == "latest" else id_)
+            _ = commit.tree  # read only now: an id of the right form need not be there
         except (gitdb.exc.ODBError, ValueError, IndexError):
             raise Usage("NoSuchSnapshot", name=id_) from None
         found = {}

@@ -12,12 +12,13 @@ from reconciler import config
 from reconciler.apply.history import History
 from reconciler.apply.statedir import StateDir
 from reconciler.commands import common
+from reconciler.commands.group import Group
 from reconciler.render import notes
 from reconciler.render.text import count, duration, safe, table
 from reconciler.snapshots import take as take_snapshot
 
 
-@click.group()
+@click.group(cls=Group)
 def snapshot() -> None:
     """Take, list and show recorded states of the nodes."""
 
@@ -42,7 +43,7 @@ def take(message: str, state_dir: str | None, **wanted: Any) -> int:
     else:
         click.echo("\n".join([notes.recorded(commit), *notes.failures(failures)]))
     kinds = {why.kind for why in failures.values()}
-    return 3 if "garbled" in kinds else 4 if kinds else 0
+    return 3 if kinds - {"unreachable"} else 4 if kinds else 0
 
 
 @snapshot.command(name="list")

@@ -8,15 +8,17 @@ from typing import Any
 import click
 
 from reconciler import config
+from reconciler.apply.adopt import recall
 from reconciler.apply.journal import Journal
 from reconciler.apply.statedir import StateDir
 from reconciler.commands import common
+from reconciler.commands.group import Group
 from reconciler.errors import Usage
 from reconciler.model.observed import Failure
 from reconciler.render import notes
 
 
-@click.group()
+@click.group(cls=Group)
 def state() -> None:
     """Look after the controller's own records."""
 
@@ -41,7 +43,7 @@ def rebuild(mirror: str | None, state_dir: str | None, **wanted: Any) -> int:
         if place.journal.exists():
             raise Usage("JournalExists", path=str(place.journal))
         with common.progress(request.as_json) as emit, common.engine(desired, request, emit) as engine:
-            found = engine.pool.each(engine.names(), lambda n: engine.pool.channel(n).request("records", 60.0, all=True))
+            found = engine.pool.each(engine.names(), lambda n: recall(engine.pool.channel(n), all=True))
         failures = {name: why for name, why in found.items() if isinstance(why, Failure)}
         steps = _write(place, desired.cluster, {n: r for n, r in found.items() if not isinstance(r, Failure)})
         if mirror:
@@ -52,7 +54,8 @@ def rebuild(mirror: str | None, state_dir: str | None, **wanted: Any) -> int:
         )
     else:
         click.echo("\n".join([notes.rebuilt(len(found) - len(failures), steps), *notes.failures(failures)]))
-    return 4 if failures else 0
+    kinds = {why.kind for why in failures.values()}
+    return 3 if kinds - {"unreachable"} else 4 if kinds else 0
 
 
 def _write(place: StateDir, cluster: str, remembered: Mapping[str, Mapping[str, Any]]) -> int:

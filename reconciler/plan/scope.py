@@ -10,7 +10,7 @@ from reconciler.facts import os_release
 from reconciler.kinds import KINDS
 from reconciler.kinds.base import Context, Verdict
 from reconciler.model.desired import DesiredNode, FileSpec, Resource
-from reconciler.model.fact import Facts, Probe, Value
+from reconciler.model.fact import Facts, Probe, Unknown, Value
 from reconciler.model.plan import WRITING, HoldReason, Selection
 
 
@@ -50,7 +50,8 @@ def scope(node: DesiredNode, facts: Facts, selection: Selection) -> Scope:
     hold = None
     mine = [r for r in node.resources if wants(r, selection)]
     if name is None and (node.distributions or any(r.distribution or (r.manager and not manager) for r in mine)):
-        hold = HoldReason("DistributionUnknown")
+        why, detail = (found.why, found.detail) if isinstance(found, Unknown) else ("NoSuchFile", "")
+        hold = HoldReason("DistributionUnknown", {"inner": why, "detail": detail})
     elif node.distributions and name not in node.distributions:
         hold = HoldReason("OtherDistribution", {"found": name, "declared": list(node.distributions), "stack": node.stack})
     if hold is None:

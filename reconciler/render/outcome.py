@@ -60,7 +60,7 @@ def _details(data: Mapping[str, Any]) -> list[str]:
     if data.get("error") and not data.get("argv"):  # a command said it in its own words
         out.append(f"      {sentence(str(data['error']), data)}")
     for still in data.get("still", ()):
-        fields = ", ".join(f"{path} is {_shown(before)}, declared {_shown(after)}" for path, before, after in still["fields"])
+        fields = ", ".join(f"{safe(path)} is {_shown(before)}, declared {_shown(after)}" for path, before, after in still["fields"])
         out.append(f"      {safe(still['resource'])}: {fields}")
     return out
 

@@ -18,7 +18,7 @@ DIFF_LINES = 20
 def revision(plan: Plan) -> str:
     """`lab-trio at 1a2b3c4d (subject)`."""
     commit = plan.revision.commit
-    at = commit[:8] if commit else "no commit"
+    at = safe(commit[:8]) if commit else "no commit"
     dirty = " + uncommitted changes" if plan.revision.dirty else ""
     subject = f" ({safe(plan.revision.summary, 60)})" if plan.revision.summary else ""
     return f"{safe(plan.cluster)} at {at}{dirty}{subject}"
@@ -87,10 +87,10 @@ def _sections(plan: Plan, only: Reason | None) -> Iterable[tuple[tuple[str, ...]
 def _change(change: Change, style: Style) -> list[str]:
     sign = style(SIGNS[change.action], COLOURS[change.action])
     why = f"held: {sentence(change.hold.code, change.hold.data)}" if change.hold else WHY[change.reason] if change.reason else ""
-    out = [f"  {sign} {safe(change.id)}  {style(why, 'dim')}  {style(str(change.origin), 'dim')}"]
+    out = [f"  {sign} {safe(change.id)}  {style(why, 'dim')}  {style(safe(change.origin), 'dim')}"]
     fields = [field for field in change.fields if not (change.diff and field.path == "content")]
     if change.action is Action.CREATE and fields:
-        out.append("      " + ", ".join(f"{f.path} {safe(f.after, 80)}" for f in fields))
+        out.append("      " + ", ".join(f"{safe(f.path)} {safe(f.after, 80)}" for f in fields))
     else:
         out += [f"      {_field(field)}" for field in fields]
     out += [f"      {_diff_line(line, style)}" for line in change.diff[2 : 2 + DIFF_LINES]]
@@ -101,7 +101,7 @@ def _change(change: Change, style: Style) -> list[str]:
 
 def _field(field: FieldChange) -> str:
     before, after = ("absent" if v is None else safe(v, 80) for v in (field.before, field.after))
-    return f"{field.path}: {before} -> {after}"
+    return f"{safe(field.path)}: {before} -> {after}"
 
 
 def _diff_line(line: str, style: Style) -> str:

@@ -24,9 +24,14 @@ TITLES = {
 }
 
 
+def title_of(event: Event) -> str:
+    """A step's kind in words; one that we do not know, of an older version or a strange node, as it is."""
+    return TITLES.get(event.data["title"]) or safe(event.data["title"])
+
+
 def step_text(event: Event) -> str:
     """`writing /etc/motd`, `package transaction (tmux, numactl)`."""
-    title = TITLES.get(event.data["title"], event.data["title"])
+    title = title_of(event)
     names = [r.partition("/")[2] for r in event.data.get("resources", ())]
     shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
     return f"{title} {safe(shown)}" if event.data["title"] == "write-file" else f"{title} ({safe(shown)})"
@@ -82,10 +87,10 @@ class Progress:
             canary = " (canary)" if event.data["canary"] else ""
             return f"wave {event.data['wave']}: {fold(event.data['nodes'])}{canary}"
         elif event.kind == "adopting":
-            self._active[event.node] = (f"taking over {event.data['title']}", time.monotonic())
-            return f"{node}: a step of an earlier apply still runs ({event.data['title']}): waiting for it, not repeating it"
+            self._active[event.node] = (f"taking over {title_of(event)}", time.monotonic())
+            return f"{node}: a step of an earlier apply still runs ({title_of(event)}): waiting for it, not repeating it"
         elif event.kind == "adopted":
-            return f"{node}: took over {event.data['title']}: {event.data['state']}"
+            return f"{node}: took over {title_of(event)}: {safe(event.data['state'])}"
         return self._take_step(event, node)
 
     def _take_step(self, event: Event, node: str) -> str | None:

@@ -43,16 +43,23 @@ _SENTENCES = {
     "NoSuchStep": "it has no record of step {step} of lease {token}",
     "IsDirectory": "a directory stands at {path}",
     "LabelFailed": "the SELinux label of {path} could not be set: {detail}",
+    "ReadOnly": "it is a recording, and nothing can be changed there",
     "RequestTooLong": "the request is longer than it takes: {size} bytes, at most {limit}",
     "ForwardingRefused": "it opens no connections for others",
     # holds
     "StepRunning": "a step is running on the node: {steps}",
-    "DistributionUnknown": "the node's distribution could not be read",
+    "DistributionUnknown": "the node's distribution could not be read: {inner}",
+    "NoId": "os-release names none: {detail}",
+    "NoVersionId": "os-release has no version of {detail}",
+    "NoSuchFile": "there is no such file",
     "OtherDistribution": "the stack {stack} is not for {found}; it is for {declared}",
     "NoPackageManager": "no package manager that we know answers there",
     "SeveralVersions": "installed in several versions at once: {detail}",
     "HalfInstalled": "installed half way: {detail}",
     "EmptyDatabase": "the package database is empty, which cannot be",
+    "DatabaseDamaged": "rpm leaves out what it cannot read: {detail}",
+    "VersionlockDisabled": "dnf's versionlock plugin is switched off there: nothing would keep the version",
+    "VersionlockElsewhere": "dnf's versionlock plugin keeps its locks in {detail}, which is not ours to write",
     "NoVersionlockPlugin": "dnf's versionlock plugin is not installed there: nothing would keep the version",
     "VersionNotOffered": "no repository of the node has {name} {wanted}; there are {offered}",
     "PackageNotOffered": "no repository of the node has {name}",
@@ -94,7 +101,6 @@ _SENTENCES = {
     "JournalUnreadable": "the journal {path} cannot be read: {detail}",
     "JournalUnwritable": "the journal {path} cannot be written: {detail}",
     "NewerState": "{path} was written by a newer version ({version}; this one knows {supported})",
-    "ReadOnly": "a recording can only be looked at: it takes no {op}",
     "NoRecording": "there is no recording of {name} in {path}",
     "WrongSetting": "{name} is {value}; allowed: {allowed}",
     "NeedsCommit": "{path} is not in Git: apply carries out commits only",
@@ -130,7 +136,8 @@ def sentence(reason: str, data: Mapping[str, Any]) -> str:
     shown = _Data({name: _value(name, value) for name, value in data.items()})
     if "inner" in data:  # what went wrong one step before
         shown["inner"] = sentence(str(data["inner"]), {k: v for k, v in data.items() if k != "inner"})
-    text = _SENTENCES.get(reason, reason).format_map(shown)
+    # a code that we do not know may come from a node: it is shown, and never taken for a sentence with places to fill
+    text = _SENTENCES[reason].format_map(shown) if reason in _SENTENCES else safe(reason)
     near = data.get("nearest")
     return f"{text}; did you mean '{safe(near)}'?" if near else text
 

@@ -29,8 +29,8 @@ def nodes(found: Mapping[str, NodeStatus], now: float, style: Style) -> list[str
     rows = [("node", "last plan", "planned", "last apply", "applied", "commit")]
     for node in found.values():
         plan = "not observed" if node.changes is None else f"{count(node.changes, 'change')}, {node.held} held"
-        outcome = (node.outcome or "none") + (f": {safe(sentence(node.reason, node.data), 60)}" if node.reason else "")
-        commit = node.commit[:8] if node.commit else "-"
+        outcome = safe(node.outcome or "none") + (f": {safe(sentence(node.reason, node.data), 60)}" if node.reason else "")
+        commit = safe(node.commit[:8]) if node.commit else "-"
         rows.append((safe(node.name), plan, _age(now, node.planned), outcome, _age(now, node.applied), commit))
     return [style(verdict, "bold", "yellow" if open_ else "green"), *table(rows)]
 
@@ -45,9 +45,9 @@ def applies(found: Sequence[Apply], now: float, style: Style) -> list[str]:
         for end in apply.nodes.values():
             ends[end] = ends.get(end, 0) + 1
         exit_ = "not finished" if apply.exit is None else str(apply.exit)
-        told = ", ".join(f"{number} {end}" for end, number in ends.items()) or "-"
-        commit = apply.commit[:8] if apply.commit else "-"
-        rows.append((apply.plan, _age(now, apply.started), commit, exit_, str(apply.steps), told))
+        told = ", ".join(f"{number} {safe(end)}" for end, number in ends.items()) or "-"
+        commit = safe(apply.commit[:8]) if apply.commit else "-"
+        rows.append((safe(apply.plan), _age(now, apply.started), commit, exit_, str(apply.steps), told))
     return [style(count(len(found), "apply"), "bold"), *table(rows)]
 
 
@@ -57,5 +57,5 @@ def records(found: Sequence[Mapping[str, Any]]) -> list[str]:
     for record in found:
         when = datetime.fromtimestamp(record["time"]).astimezone().isoformat(timespec="milliseconds")
         rest = {k: v for k, v in record.items() if k not in ("seq", "time", "type", "plan")}
-        out.append(f"{when}  {record['type']:<14} " + " ".join(f"{k}={safe(v, 120)}" for k, v in rest.items()))
+        out.append(f"{when}  {safe(record['type']):<14} " + " ".join(f"{safe(k)}={safe(v, 120)}" for k, v in rest.items()))
     return out

@@ -7,14 +7,17 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
-# C0 and C1 controls, line separators, and marks that turn the writing direction: what could move a cursor or hide text
-_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
-_NUMBERED = re.compile(r"^(.*?)(\d+)$")
+_NUMBERED = re.compile(r"^(.*?)([0-9]{1,6})$", re.DOTALL)  # a host list counts with six digits at most
 
 
 def safe(value: Any, limit: int = 200) -> str:
-    """`value` as text on one line, controls shown as escapes, at most `limit` characters."""
-    text = _UNSAFE.sub(lambda m: m.group().encode("unicode_escape").decode(), str(value))
+    """`value` as text on one line, at most `limit` characters.
+
+    What could move a cursor, turn the writing direction, hide text or end the printing (Unicode: not printable) is escaped.
+    """
+    text = str(value)
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
@@ -24,10 +27,10 @@ def lines(value: str, count: int = 6) -> list[str]:
 
 
 def fold(names: Iterable[str]) -> str:
-    """Slurm's host list of `names`: gpu[01-03,07]."""
+    """Slurm's host list of `names`: gpu[01-03,07]. Each name once."""
     groups: dict[tuple[str, int], list[int]] = {}
     plain: list[str] = []
-    for name in names:
+    for name in dict.fromkeys(map(safe, names)):
         if found := _NUMBERED.match(name):
             groups.setdefault((found[1], len(found[2])), []).append(int(found[2]))
         else:

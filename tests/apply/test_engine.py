@@ -2,48 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import threading
-import time
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any
+from functools import partial
 
 import pytest
 
-from reconciler.apply import executor
-from reconciler.errors import Garbled, LockHeld, NodeRefused, StalePlan, Unreachable
-from reconciler.model.outcome import End, NodeOutcome
-from reconciler.render import data
+from reconciler.apply import adopt, executor
+from reconciler.errors import Unreachable
+from reconciler.kinds import hostname
+from reconciler.kinds.base import Draft
+from reconciler.model.outcome import End
 from tests.nodes.cluster import FILES, Controller, desired
+from tests.nodes.faults import THREE, Answer, ends, once, raising
 from tests.nodes.site import Site
-
-Answer = Mapping[str, Any] | None
-THREE = ("a", "b", "c")
-
-
-def ends(outcomes: Mapping[str, NodeOutcome]) -> dict[str, str]:
-    return {name: o.end.value + (f" {o.reason}" if o.reason else "") for name, o in sorted(outcomes.items())}
-
-
-def once(node: str, op: str, act: Callable[[], Answer]) -> Callable[[str, str, Mapping[str, Any]], Answer]:
-    """Do something in the place of, or before, the first such request."""
-    left = [(node, op)]
-
-    def before(name: str, asked: str, fields: Mapping[str, Any]) -> Answer:
-        if (name, asked) in left:
-            left.remove((name, asked))
-            return act()
-        return None
-
-    return before
-
-
-def raising(error: Exception) -> Callable[[], Answer]:
-    def act() -> Answer:
-        raise error
-
-    return act
 
 
 def test_an_apply_and_a_second_one_that_writes_nothing(site: Site, control: Controller) -> None:
@@ -85,7 +56,7 @@ def test_a_canary_that_fails_ends_the_rollout(site: Site, control: Controller) -
     assert ends(done.outcomes) == {"a": "failed StepFailed", "b": "skipped CanaryFailed", "c": "skipped CanaryFailed"}
     assert (done.exit, done.outcomes["b"].data) == (3, {"canary": "a"})
     failed = done.outcomes["a"].data
-    assert (failed["argv"], failed["status"], failed["output"]) == (["hostnamectl", "set-hostname", "--", "a"], 4, "it is broken\n")
+    assert (failed["argv"], failed["status"], failed["output"]) == (["hostnamectl", "set-hostname", "--", "a"], 4, "it is broken")
     assert site.commands("b") == site.commands("c") == []
     assert [site.lease(n)["holder"] for n in THREE] == ["", "", ""]
 
@@ -127,7 +98,7 @@ def finish_soon(site: Site, name: str) -> threading.Timer:
 def test_a_link_that_breaks_in_a_step(site: Site, control: Controller) -> None:
     """What runs goes on in its unit; the next apply takes its outcome over and repeats nothing."""
     (site.node("a") / "slow").touch()
-    site.before = once("a", "wait", lambda: site.channels["a"].close())
+    site.before = once("a", "wait", site.closing("a"))
     wanted = desired(["a"], FILES)
     done = control.apply(wanted)
     assert (ends(done.outcomes), done.exit) == ({"a": "lost ConnectionLost"}, 4)
@@ -144,7 +115,7 @@ def test_a_link_that_breaks_in_a_step(site: Site, control: Controller) -> None:
 
 def test_a_step_that_still_runs_holds_the_plan_of_its_node(site: Site, control: Controller) -> None:
     (site.node("a") / "slow").touch()
-    site.before = once("a", "wait", lambda: site.channels["a"].close())
+    site.before = once("a", "wait", site.closing("a"))
     wanted = desired(["a"], FILES)
     control.apply(wanted)
     holds = [c.hold.code for c in control.plan(wanted).nodes["a"].changes if c.hold]
@@ -167,21 +138,31 @@ def test_an_interruption_lets_what_runs_be_and_begins_nothing(site: Site, contro
     assert site.commands("a") == ["hostnamectl set-hostname -- a"]
 
 
+def test_an_interruption_while_a_step_of_before_is_waited_for(
+    site: Site, control: Controller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(adopt, "WAIT", 0.1)
+    (site.node("a") / "slow").touch()
+    site.before = once("a", "wait", site.closing("a"))
+    control.apply(desired(["a"], FILES))
+    before = control.records()
+    site.before = once("a", "wait", lambda: control.stop.set(End.INTERRUPTED))
+    with pytest.raises(KeyboardInterrupt):
+        control.apply(desired(["a"], FILES))
+    assert (control.records(), control.shown("adopting")) == (before, ["adopting a"])
+    finish_soon(site, "a")
+    control.stop = executor.Stop()
+    assert control.apply(desired(["a"], FILES)).exit == 0
+    assert site.commands("a") == ["hostnamectl set-hostname -- a"]
+
+
 @pytest.mark.usefixtures("short_waits")
 def test_a_step_beyond_its_deadline_is_left_running(site: Site, control: Controller, monkeypatch: pytest.MonkeyPatch) -> None:
-    from reconciler.kinds import hostname
-
-    monkeypatch.setattr(hostname, "Draft", lambda *args: _short(*args))
+    monkeypatch.setattr(hostname, "Draft", partial(Draft, deadline=0.2))
     (site.node("a") / "slow").touch()
     done = control.apply(desired(["a"], FILES))
     assert ends(done.outcomes) == {"a": "failed StillRunning"}
     finish_soon(site, "a").join()
-
-
-def _short(*args: Any) -> Any:
-    from reconciler.kinds.base import Draft
-
-    return Draft(*args, deadline=0.2)
 
 
 def stolen(site: Site, name: str) -> Answer:
@@ -218,174 +199,3 @@ def test_a_lease_that_one_node_refuses_does_not_stop_the_others(site: Site, cont
 def test_a_node_that_goes_down_before_its_lease_had_nothing_running(site: Site, control: Controller) -> None:
     site.before = once("b", "lease", raising(Unreachable("ConnectionLost")))
     assert ends(control.apply(desired(THREE, FILES)).outcomes)["b"] == "unreachable ConnectionLost"
-
-
-def _others(site: Site, name: str) -> Answer:
-    """Another controller was quicker."""
-    at = site.root / name / "state"
-    at.mkdir(exist_ok=True)
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    lease = {
-        "token": 7,
-        "holder": "another",
-        "plan": "p",
-        "ttl": 60.0,
-        "renewed": time.clock_gettime(time.CLOCK_BOOTTIME),
-        "boot_id": boot,
-    }
-    (at / "lease.json").write_text(json.dumps(lease))
-    return None
-
-
-def test_another_controllers_lease_ends_the_apply_before_anything_is_planned(site: Site, control: Controller) -> None:
-    site.node("b")
-    _others(site, "b")
-    with pytest.raises(LockHeld) as refused:
-        control.apply(desired(THREE, FILES))
-    assert (refused.value.reason, refused.value.data["node"], refused.value.data["holder"]) == ("OtherController", "b", "another")
-    assert control.records() == []
-
-
-def test_a_lease_of_somebody_else_gives_all_of_ours_back(site: Site, control: Controller) -> None:
-    """Also those that were still being taken when the other one was found."""
-
-    def before(name: str, op: str, fields: Mapping[str, Any]) -> Answer:
-        if op == "lease":
-            if name == "b":
-                return _others(site, "b")
-            time.sleep(0.3)
-        return None
-
-    site.before = before
-    with pytest.raises(LockHeld):
-        control.apply(desired(THREE, FILES))
-    assert [site.lease(n)["holder"] for n in THREE] == ["", "another", ""]
-    assert all(site.commands(n) == [] for n in THREE)
-
-
-def test_a_record_that_is_there_already_is_a_failure_of_that_node(site: Site, control: Controller) -> None:
-    def exists() -> Answer:
-        (site.root / "b/state/steps").mkdir()
-        (site.root / "b/state/steps/1-1.json").write_text(json.dumps({"token": 1, "step": 1, "settled": True}))
-        return None
-
-    site.before = once("b", "begin", exists)
-    assert ends(control.apply(desired(THREE, FILES)).outcomes) == {"a": "converged", "b": "failed StepExists", "c": "converged"}
-
-
-HOSTILE = {
-    "reason": "x",
-    "self": 1,
-    "step": [],
-    "argv": 5,
-    "output": {},
-    "still": "abc",
-    "error": "e",
-    "node": "z",
-    "node_": "\x1b",
-}
-
-
-@pytest.mark.parametrize("op", ["begin", "settle", "lease"])
-def test_whatever_a_node_refuses_with_is_only_its_own_failure(site: Site, control: Controller, op: str) -> None:
-    site.before = once("b", op, raising(NodeRefused("{", **HOSTILE)))
-    done = control.apply(desired(THREE, FILES))
-    assert ends(done.outcomes) == {"a": "converged", "b": "failed {", "c": "converged"}
-    assert done.exit == 3
-
-
-GARBAGE: list[tuple[str, Any]] = [
-    ("begin", {}),
-    ("begin", {"state": 1}),
-    ("begin", {"state": "failed", "results": 5}),
-    ("begin", {"state": "failed", "results": [1], "commands": [1]}),
-    ("wait", {}),
-    ("wait", {"state": None}),
-    ("lease", {}),
-    ("lease", {"token": "1"}),
-    ("records", {}),
-    ("records", {"steps": 5, "inventory": {}, "lease": None}),
-    ("records", {"steps": [{"state": "done"}], "inventory": {}, "lease": None}),
-    ("records", {"steps": [], "inventory": {"a": 1}, "lease": None}),
-    ("records", {"steps": [], "inventory": {}, "lease": [1]}),
-    ("probe", {}),
-    ("probe", {"facts": {}, "records": 5}),
-    ("probe", {"facts": {}, "records": {"steps": [1]}}),
-]
-
-
-@pytest.mark.parametrize(("op", "answer"), GARBAGE)
-def test_a_node_that_answers_garbage_is_only_its_own_failure(site: Site, control: Controller, op: str, answer: Any) -> None:
-    if op == "wait":
-        (site.node("b") / "slow").touch()
-    site.before = once("b", op, lambda: answer)
-    done = control.apply(desired(THREE, FILES))
-    # where only the first look at its memory is garbage, the node is planned afresh: nothing was left behind there
-    expected = "converged" if op == "records" else "garbled WrongShape"
-    assert ends(done.outcomes) == {"a": "converged", "b": expected, "c": "converged"}
-
-
-STRANGE: list[tuple[dict[str, Any], dict[str, Any]]] = [
-    ({}, {}),
-    ({"results": [{}], "commands": []}, {}),
-    ({"results": [{"status": [], "err": 5}], "commands": [{"argv": 7}]}, {"argv": [], "status": [], "output": "5"}),
-    ({"results": [{"out": "x" * 5000}], "commands": [{"argv": ["a"]}]}, {"argv": ["a"], "status": None, "output": "x" * 2000}),
-]
-
-
-@pytest.mark.parametrize(("record", "expected"), STRANGE)
-def test_a_command_that_ended_strangely_is_told_as_far_as_it_goes(record: dict[str, Any], expected: dict[str, Any]) -> None:
-    assert executor._command(record) == expected
-
-
-def saved(control: Controller, wanted: Any) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(json.dumps(data.plan(control.plan(wanted), "/srv/site")))
-    return found
-
-
-def test_a_saved_plan_is_for_one_use_under_its_own_name(site: Site, control: Controller) -> None:
-    wanted = desired(["a", "b"], FILES)
-    file = saved(control, wanted)
-    assert control.apply(wanted, file).exit == 0
-    assert {r["plan"] for r in control.records() if "plan" in r} == {file["id"]}
-    with pytest.raises(StalePlan, match="AlreadyUsed"):
-        control.apply(wanted, file)
-
-
-def test_a_saved_plan_with_nothing_left_to_do_is_used_all_the_same(site: Site, control: Controller) -> None:
-    (site.node("a") / "etc/motd").write_text("hi\n")
-    wanted = desired(["a"], FILES, hostname=False)
-    file = saved(control, wanted)
-    assert control.apply(wanted, file).exit == 0
-    assert not (site.root / "a/state").exists()
-    with pytest.raises(StalePlan, match="AlreadyUsed"):
-        control.apply(wanted, file)
-
-
-def test_a_stale_plan_is_refused_before_anything_is_written(site: Site, control: Controller) -> None:
-    wanted = desired(["a", "b"], FILES)
-    file = saved(control, wanted)
-    (site.root / "b/etc/motd").write_text("by hand\n")
-    with pytest.raises(StalePlan) as refused:
-        control.apply(wanted, file)
-    assert [(m.node, m.path) for m in refused.value.data["moved"]] == [("b", "File//etc/motd")]
-    assert (control.records(), site.commands("a")) == ([], [])
-
-
-def test_a_fault_of_ours_is_not_a_nodes(site: Site, control: Controller) -> None:
-    site.before = once("b", "begin", raising(ZeroDivisionError()))
-    with pytest.raises(ZeroDivisionError):
-        control.apply(desired(THREE, FILES))
-    assert control.records("node-finished")[-1]["node"] == "c"
-
-
-def test_adopting_from_a_node_that_fails_again_leaves_it_for_later(site: Site, control: Controller) -> None:
-    (site.node("a") / "slow").touch()
-    site.before = once("a", "wait", lambda: site.channels["a"].close())
-    wanted = desired(["a", "b"], FILES)
-    control.apply(wanted)
-    (site.root / "a/slow").unlink()
-    time.sleep(0.3)
-    site.before = once("a", "settle", raising(Garbled("NotJson")))
-    assert control.apply(wanted).exit == 0
-    assert site.commands("a") == ["hostnamectl set-hostname -- a"]

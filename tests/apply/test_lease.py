@@ -22,7 +22,7 @@ NAMES = ("a", "b", "c", "d", "e", "z")
 
 @pytest.fixture
 def pool(site: Site) -> Iterator[Pool]:
-    found = Pool(site, desired(NAMES, {}).nodes)
+    found = site.pool(desired(NAMES, {}))
     yield found
     found.close()
 

@@ -19,7 +19,7 @@ KINDS = [(Unreachable("NoRoute", host="x"), "unreachable"), (Garbled("NotJson"),
 
 @pytest.fixture
 def pool(site: Site) -> Pool:
-    return Pool(site, desired(("a", "b"), {}).nodes)
+    return site.pool(desired(("a", "b"), {}))
 
 
 @pytest.mark.parametrize(("error", "kind"), KINDS)

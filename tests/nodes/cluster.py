@@ -33,7 +33,6 @@ from reconciler.model.desired import (
 )
 from reconciler.model.observed import Known
 from reconciler.model.plan import Plan, Selection
-from reconciler.pool import Pool
 from reconciler.transport import program
 from tests.nodes.site import Site, moved_program
 
@@ -68,7 +67,7 @@ class Controller:
     ) -> Applied:
         """One apply, with channels of its own."""
         opened = journal.Journal(self.state.journal)
-        pool = Pool(self.site, wanted.nodes)
+        pool = self.site.pool(wanted)
         try:
             engine = Engine(wanted, pool, Selection(tuple(on)), self.events.append)
             return engine.apply(opened, self.state.holder(), saved, self.stop, ttl)
@@ -78,7 +77,7 @@ class Controller:
             opened.close()
 
     def plan(self, wanted: DesiredState) -> Plan:
-        pool = Pool(self.site, wanted.nodes)
+        pool = self.site.pool(wanted)
         try:
             return Engine(wanted, pool, Selection(), self.events.append).plan(Known())
         finally:

@@ -2,7 +2,7 @@
 
 What is real: the node program (its text, sent over the channel as always), its process, its lease, records, runner and
 FIFOs, the channel, the pool. What stands in: systemd (`systemd_run.py`, and a shell script for systemctl), rpm, dnf and
-hostnamectl (shell scripts over a file of lines). Three things in the program's text are moved into the node's folder: where it keeps its
+hostnamectl (shell scripts over a file of lines). Three things in the program's text are moved into the node's folder: its
 records, its folder below /run, and the front of the PATH of commands. Paths of files that a plan names are moved there on their way
 to the program (`Rooted`), so that no test reads or writes this machine's /etc.
 """
@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from reconciler.model.desired import DesiredNode
+from reconciler.model.desired import DesiredNode, DesiredState
+from reconciler.pool import Pool
 from reconciler.transport import program
 from reconciler.transport.base import Channel, Hello
 from reconciler.transport.local import LocalTransport
@@ -90,7 +92,14 @@ class Site:
         self.before: Before | None = None
         self.down: dict[str, Exception] = {}
         self.channels: dict[str, Rooted] = {}
+        self.slept = threading.Event()  # never set: to wait for a moment
         self._transports: list[LocalTransport] = []
+
+    def pool(self, desired: DesiredState) -> Pool:
+        """Channels to all nodes. Their folders are made first: a script that is being written cannot be executed."""
+        for name in desired.nodes:
+            self.node(name)
+        return Pool(self, desired.nodes)
 
     def node(self, name: str) -> Path:
         """The folder of one node, made at its first use: a CentOS Stream 9 of its name."""
@@ -117,6 +126,14 @@ class Site:
         self._transports.append(transport)
         self.channels[node.name] = Rooted(transport.open(node, deadline), node.name, at, self._ask)
         return self.channels[node.name]
+
+    def closing(self, name: str) -> Callable[[], None]:
+        """What ends the link to a node that is connected by the time it is called."""
+
+        def close() -> None:
+            self.channels[name].close()
+
+        return close
 
     def _ask(self, name: str, op: str, fields: Mapping[str, Any]) -> Mapping[str, Any] | None:
         return self.before(name, op, fields) if self.before else None

@@ -41,8 +41,8 @@ def main() -> int:
         supervise(unit, sys.argv[sys.argv.index("--") + 1 :])
         os._exit(0)
     os.close(writer)
-    ready, _, _ = select.select([listener, over], [], [], 60)
-    return 0 if listener in ready else 1
+    ready, _, _ = select.select([listener.fileno(), over], [], [], 60)
+    return 0 if listener.fileno() in ready else 1
 
 
 sys.exit(main())

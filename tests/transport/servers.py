@@ -116,7 +116,8 @@ def stopped(pids: list[int]) -> Iterator[None]:
         yield
     finally:
         for pid in pids:
-            os.kill(pid, signal.SIGCONT)
+            with contextlib.suppress(ProcessLookupError):  # a stopped process can be killed: its client hung up
+                os.kill(pid, signal.SIGCONT)
 
 
 @contextmanager

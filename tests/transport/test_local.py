@@ -28,6 +28,7 @@ NODE = DesiredNode("localhost", SshAccess("localhost"), ())
 
 
 def test_it_answers_and_leaves_nothing() -> None:
+    earlier = programs()
     before = threading.active_count(), len(list(Path("/proc/self/fd").iterdir()))
     transport = LocalTransport()
     channel = transport.open(NODE, 20)
@@ -38,7 +39,7 @@ def test_it_answers_and_leaves_nothing() -> None:
     channel.close()
     transport.close()
     assert (threading.active_count(), len(list(Path("/proc/self/fd").iterdir()))) == before
-    assert programs() == []
+    assert programs() == earlier
 
 
 @pytest.mark.parametrize("python", ["/no/such/python3", "/etc/passwd"])
@@ -58,9 +59,10 @@ def test_what_is_not_python() -> None:
 
 
 def test_a_child_that_dies_or_stands_still() -> None:
+    earlier = programs()
     transport = LocalTransport()
     channel = transport.open(NODE, 20)
-    (pid,) = programs()
+    (pid,) = programs() - earlier
     os.kill(pid, signal.SIGSTOP)
     began = time.monotonic()
     with pytest.raises(Unreachable, match="DeadlinePassed"):
@@ -71,13 +73,13 @@ def test_a_child_that_dies_or_stands_still() -> None:
     with pytest.raises(Unreachable, match="ConnectionLost"):
         says_hi(channel)
     channel.close()
-    assert programs() == []
+    assert programs() == earlier
     transport.close()
 
 
-def programs() -> list[int]:
+def programs() -> set[int]:
     """Node programs that run below this process."""
-    return [pid for pid, name in children(os.getpid()).items() if name.startswith("python")]
+    return {pid for pid, name in children(os.getpid()).items() if name.startswith("python")}
 
 
 def says_hi_within(channel: object, seconds: float) -> None:
