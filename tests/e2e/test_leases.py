@@ -130,3 +130,22 @@ def test_an_empty_plan_takes_no_lease_and_needs_none(nodes: Nodes, small: Small)
     site.ok("apply")
     site.other("other").ok("apply")
     assert truth.lease(node) == lease
+
+
+def test_a_lease_that_a_dead_controller_kept_is_given_back_by_its_next_apply(nodes: Nodes, small: Small) -> None:
+    """It died when all was done and settled but this: nothing is left to do there, and nobody else could get in."""
+    node = nodes.one()
+    site = small(files={"/etc/x": "x\n"})
+    site.ok("apply")
+    holder = (site.state / "holder").read_text().strip()
+    node.run(
+        "python3 - <<'END'\nimport json, time\npath = '/var/lib/reconcile/lease.json'\nlease = json.load(open(path))\n"
+        f"lease.update(holder='{holder}', ttl=3600.0, renewed=time.clock_gettime(7))\njson.dump(lease, open(path, 'w'))\nEND"
+    )
+    other = site.other("other")
+    assert other.run("apply").code == 6
+    assert "0 changes" in site.ok("apply").verdict
+    held = truth.lease(node)
+    assert held is not None
+    assert held["holder"] == ""
+    assert "0 changes" in other.ok("apply").verdict
