@@ -12,7 +12,7 @@ from reconciler import __version__, status
 from reconciler.apply.adopt import adopt, pending, recall
 from reconciler.apply.executor import Executor, Stop
 from reconciler.apply.journal import Journal
-from reconciler.apply.lease import TTL, Leases
+from reconciler.apply.lease import DEADLINE, TTL, Leases
 from reconciler.errors import LockHeld, StalePlan
 from reconciler.events import Emit, now
 from reconciler.model.desired import DesiredState, ResourceId
@@ -106,10 +106,12 @@ class Engine:
             lease = remembered.get("lease") or {}
             if lease.get("live") and lease.get("holder") != holder:
                 raise LockHeld("OtherController", node=name, **{k: lease.get(k) for k in ("holder", "age", "ttl", "plan")})
-            if lease.get("live") and not pending(remembered):
-                # this controller died between its last step and giving the lease back: others need not wait for its age
-                self.pool.channel(name).request("release", 60.0, token=lease.get("token"))
-            return bool(pending(remembered))
+            if pending(remembered):
+                return True
+            if lease.get("holder") == holder and lease.get("age") is not None:
+                # an earlier apply from this state directory died with nothing left to do here but this
+                self.pool.channel(name).request("release", DEADLINE, token=lease.get("token"))
+            return False
 
         waiting = [name for name, found in self.pool.each(self.names(), look).items() if found is True]
         self.pool.each(waiting, lambda name: adopt(name, self.pool.channel(name), journal, leases, self.emit, lambda: bool(stop)))

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -221,13 +220,3 @@ class Site:
         data = path.read_text() if path.exists() else ""
         whole = data[: data.rfind("\n") + 1].splitlines()
         return [json.loads(line) for line in whole[1:]]
-
-    def wait_for_record(self, kind: str, timeout: float = 60.0, **fields: Any) -> dict[str, Any]:
-        """The first record of a kind with these fields, waited for."""
-        end = time.monotonic() + timeout
-        while time.monotonic() < end:
-            for record in self.journal():
-                if record["type"] == kind and all(record.get(k) == v for k, v in fields.items()):
-                    return record
-            time.sleep(0.02)
-        raise AssertionError(f"no {kind} with {fields} after {timeout:.0f} s: {self.journal()}")

@@ -40,48 +40,40 @@ def test_fresh_nodes_converge_and_then_nothing_is_written(lab: Lab, nodes: Nodes
     applied = site.ok("apply")
     assert "24 changes on 3 nodes\n  gpu[01-03]  converged, 8 changes" in applied.stdout
     for node in machines:
-        is_as_declared(site, node)
-    nothing_more_to_do(site, machines)
+        as_declared(site, node)
 
-
-def is_as_declared(site: Site, node: LabNode) -> None:
-    """The reference site's packages, locks and files, and the records of how they came there."""
-    assert {name: truth.rpm(node, name) for name in REFERENCE_PACKAGES} == REFERENCE_PACKAGES
-    assert truth.transactions(node) == ["Install"]
-    assert "numactl-0:2.0.19-3.el9.*" in truth.locks(node)
-    assert "datacenter-gpu-manager-4-cuda13-1:4.7.0-1.*" in truth.locks(node)
-    assert truth.text(node, "/etc/motd") == (site.repo / "files/motd").read_text()
-    assert truth.stat(node, "/etc/profile.d/site.sh") == "644 root root regular file"
-    titles = ("write-file", "package-transaction", "version-lock", "write-file", "write-file")
-    assert [(s["title"], s["state"], s["settled"]) for s in truth.steps(node)] == [(title, "done", True) for title in titles]
-    assert truth.units(node) == []
-    held = truth.lease(node)
-    assert held is not None
-    assert held["holder"] == ""
-
-
-def nothing_more_to_do(site: Site, machines: list[LabNode]) -> None:
-    """A second apply, a plan and a drift write nothing at all: not even the index that root's rpm makes at each look."""
     after = {node.name: truth.fingerprint(node) for node in machines}
-    history = {node.name: truth.steps(node) for node in machines}
+    records = {node.name: (truth.steps(node), truth.lease(node)) for node in machines}
     again = site.ok("apply")
     assert again.verdict.startswith("0 changes: lab-trio at ")
     assert again.stdout.rstrip().endswith("0 changes\n  gpu[01-03]  unchanged")
     assert site.ok("plan").verdict.startswith("0 changes: ")
     assert site.ok("drift").stdout == "drift: 0 resources\n"
     for node in machines:
+        # not even the index that root's rpm makes at each look
         assert truth.moved(after[node.name], truth.fingerprint(node)) == [], f"a second apply wrote on {node.name}"
-        assert truth.steps(node) == history[node.name]
-        assert truth.lease(node) == lease_of(site, node), "an empty plan takes no lease"
+        assert (truth.steps(node), truth.lease(node)) == records[node.name], "an empty plan takes no lease"
 
 
-def lease_of(site: Site, node: LabNode) -> object:
-    """The lease as it has to be when only one apply ever took one: its first token, given back."""
-    found = truth.lease(node)
-    assert found is not None
-    tokens = [r["token"] for r in site.journal() if r["type"] == "lease" and r["node"] == node.name]
-    assert tokens == [1]
-    return {**found, "token": 1, "holder": ""}
+def as_declared(site: Site, node: LabNode) -> None:
+    """All of the reference site on one node, by one transaction, with nothing left at work."""
+    assert {name: truth.rpm(node, name) for name in REFERENCE_PACKAGES} == REFERENCE_PACKAGES
+    assert truth.transactions(node) == ["Install"]
+    assert "numactl-0:2.0.19-3.el9.*" in truth.locks(node)
+    assert "datacenter-gpu-manager-4-cuda13-1:4.7.0-1.*" in truth.locks(node)
+    assert truth.text(node, "/etc/motd") == (site.repo / "files/motd").read_text()
+    assert truth.stat(node, "/etc/profile.d/site.sh") == "644 root root regular file"
+    assert [(s["title"], s["state"], s["settled"]) for s in truth.steps(node)] == [
+        ("write-file", "done", True),
+        ("package-transaction", "done", True),
+        ("version-lock", "done", True),
+        ("write-file", "done", True),
+        ("write-file", "done", True),
+    ]
+    assert truth.units(node) == []
+    held = truth.lease(node)
+    assert held is not None
+    assert held["holder"] == ""
 
 
 def test_what_our_commands_make_is_readable_for_all_users_as_after_a_login(nodes: Nodes, small: Small) -> None:

@@ -205,3 +205,22 @@ def test_rebooted_while_a_lease_is_held(nodes: Nodes, small: Small) -> None:
     done = site.other("other").run("apply")
     assert done.code == 0, done.text
     assert truth.rpm(node, "slow-install") == "1.0-1.el9"
+
+
+def test_interrupted_while_an_earlier_step_is_taken_over(nodes: Nodes, small: Small) -> None:
+    site, node = slow(nodes, small)
+    node.run("echo 4 > /etc/lab/slow-seconds")
+    first = site.start("apply")
+    truth.slow_started(node)
+    first.send(signal.SIGKILL)
+    first.result()
+    second = site.start("apply")
+    assert second.process.stderr is not None
+    while "waiting for it, not repeating it" not in second.process.stderr.readline():
+        pass
+    second.send(signal.SIGINT)
+    assert second.result().code == 130
+    assert truth.slow_runs(node)[:1] == ["start"]
+    assert truth.stat(node, "/etc/after") == "none"
+    site.ok("apply")
+    once(site, node)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 
-from lab import Lab
 from tests.e2e import truth
 from tests.e2e.conftest import Small
-from tests.e2e.site import GPUS, Site
+from tests.e2e.site import GPUS
 from tests.e2e.truth import Nodes
 
 PAIR = ("gpu01", "gpu02")
@@ -69,7 +68,7 @@ def test_snapshots(nodes: Nodes, small: Small) -> None:
     assert site.run("snapshot", "show", "no-such-id").code == 1
 
 
-def test_a_lost_state_directory_is_rebuilt_from_the_nodes(lab: Lab, nodes: Nodes, small: Small) -> None:
+def test_a_lost_state_directory_is_rebuilt_from_the_nodes(nodes: Nodes, small: Small) -> None:
     machines = nodes.fresh(*GPUS)
     site = small(nodes=GPUS, packages={"numactl": "2.0.18-2.el9"}, files={"/etc/one": "one\n", "/etc/two": "two\n"})
     site.ok("apply")
@@ -133,9 +132,8 @@ def test_damaged_records_are_refused_and_never_guessed(nodes: Nodes, small: Smal
     assert site.run("drift", "--json").reasons("gpu01") == {"File//etc/one": "drift"}
 
 
-def test_two_sites_state_directories_do_not_mix(lab: Lab, nodes: Nodes, small: Small) -> None:
+def test_state_directories_do_not_mix(nodes: Nodes, small: Small) -> None:
     nodes.one()
     site = small(files={"/etc/one": "one\n"})
     site.ok("apply")
     assert site.other("other").ok("status").stdout.startswith("nothing is known yet")
-    assert isinstance(site, Site)
