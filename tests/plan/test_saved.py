@@ -15,8 +15,9 @@ from reconciler.errors import ReconcileError, StalePlan, Usage
 from reconciler.model.desired import Revision
 from reconciler.model.observed import Failure, NodeState
 from reconciler.model.plan import Plan, Selection
+from reconciler.model.words import nearest
 from reconciler.plan import saved
-from reconciler.plan.select import nearest, select
+from reconciler.plan.select import select
 from reconciler.plan.stale import covered, moved
 from reconciler.render import data
 from tests.plan.worlds import Case, look, node, plan_of, state
