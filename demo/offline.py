@@ -64,6 +64,8 @@ def main() -> int:
         print("demo-offline: there is no recording below snapshots/ yet")
         return 1
     print(f"demo-offline: {sum(whole)} of {len(names)} plans made from recordings. No node was asked, nothing was changed.")
+    if lab := [name for name in names if name.startswith("lab-")]:
+        print(f"STAND-IN: {', '.join(lab)} was recorded from the lab's nodes")
     return 0 if all(whole) else 1
 
 
