@@ -129,7 +129,7 @@ def real(node: LabNode) -> None:
 
 
 GARBAGE = {
-    "noise without an end": ("exec cat /dev/urandom", "something else than our program answers"),
+    "noise without an end": ("exec yes noise", "something else than our program answers"),
     "one line of 10 MB": ("head -c 10000000 /dev/zero | tr '\\0' x; echo", "something else than our program answers"),
     "ends at once": ("echo 'no such thing' >&2; exit 1", "our program ended there: no such thing"),
     "says the right word and then nonsense": ("echo 'RECONCILE-NODE {}'; exec sleep 30", "its answer cannot be read"),
@@ -150,7 +150,10 @@ GARBAGE = {
 }
 
 
-@pytest.mark.parametrize("how", GARBAGE)
+ORDINARY = ("one line of 10 MB", "ends at once", "says the right word and then nonsense")
+
+
+@pytest.mark.parametrize("how", [how if how in ORDINARY else pytest.param(how, marks=pytest.mark.deep) for how in GARBAGE])
 def test_garbage(site: Site, pair: tuple[LabNode, LabNode], how: str) -> None:
     script, words = GARBAGE[how]
     fake(pair[1], script)
@@ -252,6 +255,7 @@ def test_ops_works_through_sudo_and_nosudo_is_refused(small: Small, pair: tuple[
     assert pair[1].run("test -e /home/nosudo/x", check=False).returncode == 1
 
 
+@pytest.mark.deep
 def test_a_key_that_is_not_there_and_one_that_is_none(
     small: Small, lab: Lab, pair: tuple[LabNode, LabNode], tmp_path: Path
 ) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 
+import pytest
+
 from tests.e2e import truth
 from tests.e2e.conftest import Small
 from tests.e2e.truth import Nodes
@@ -83,6 +85,7 @@ def test_a_frozen_controllers_late_write_is_refused(nodes: Nodes, small: Small) 
     assert "0 changes" in other.ok("apply").verdict
 
 
+@pytest.mark.deep
 def test_a_frozen_controller_that_had_only_to_say_good_bye(nodes: Nodes, small: Small) -> None:
     """Its last step is over when it is frozen: nothing is left to write, and still it was not the one who finished."""
     node = nodes.one()
@@ -103,6 +106,7 @@ def test_a_frozen_controller_that_had_only_to_say_good_bye(nodes: Nodes, small: 
     assert truth.transactions(node) == ["Install"]
 
 
+@pytest.mark.deep
 def test_a_controller_that_slept_longer_than_its_lease_goes_on_if_nobody_came(nodes: Nodes, small: Small) -> None:
     node = nodes.one()
     node.run("echo 1 > /etc/lab/slow-seconds")
