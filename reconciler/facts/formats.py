@@ -1,0 +1,30 @@
+"""Every format of saved output that can be understood, by name: the one list, by hand."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from reconciler.model.fact import Absent, Fact, Unknown, Value
+
+Parser = Callable[[str], Fact[Any]]
+
+FORMATS: dict[str, Parser] = {}
+
+
+def plain(value: Any) -> Any:
+    """A parsed value as JSON: what is absent or unknown says so by its own key, and is never null or 0."""
+    if isinstance(value, Value):
+        return plain(value.value)
+    if isinstance(value, Absent):
+        return {"absent": value.reason}
+    if isinstance(value, Unknown):
+        return {"unknown": value.why, "detail": value.detail}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value
