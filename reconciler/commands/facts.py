@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from reconciler.commands import common
 from reconciler.errors import Usage
-from reconciler.facts.formats import FORMATS, plain
-from reconciler.model.fact import Absent, Unknown
+from reconciler.facts.formats import FORMATS, Parser, plain
+from reconciler.model.fact import Absent, Fact, Unknown
 from reconciler.model.words import nearest
 from reconciler.render import facts as render
 
@@ -25,10 +26,11 @@ def facts() -> None:
 @common.as_json
 def parse(format_: str, file: str, as_json: bool) -> int:
     """Understand FILE, the saved output of a command, as FORMAT (nvsmi-q, topo, kernel-log ...; `-`: standard input)."""
-    if format_ not in FORMATS:
+    parser: Parser | None = FORMATS.get(format_)
+    if parser is None:
         raise Usage("NoSuchFormat", name=format_, nearest=nearest(format_, FORMATS), formats=list(FORMATS))
     data = click.get_binary_stream("stdin").read() if file == "-" else Path(file).read_bytes()
-    found = FORMATS[format_](data.decode("utf-8", "replace"))
+    found: Fact[Any] = parser(data.decode("utf-8", "replace"))
     if as_json:
         common.print_json(plain(found))
     else:
