@@ -106,14 +106,14 @@ def shown(text: str) -> Fact[str]:
 
 
 def number(cell: Fact[str], unit: str = "") -> Fact[Number]:
-    """The number of a cell that has `unit`, or none where nvidia-smi leaves it out (`nounits`). `16x` has the unit `x`."""
+    """The number of a cell that has to have `unit`: where it is missing, the text is cut. `16x` has the unit `x`."""
     if not isinstance(cell, Value):
         return cell
     found = _NUMBER.match(cell.value)
     if not found:
         return Unknown("NotANumber", raw.clean(cell.value, 80))
     said = found[3] or ""
-    if said and _UNITS.get(said, said) != unit:
+    if _UNITS.get(said, said) != unit:
         return Unknown("UnexpectedUnit", raw.clean(cell.value, 80))
     return Value(float(found[1]) if found[2] else int(found[1]))
 

@@ -15,7 +15,24 @@ from tests.corpus.test_corpus import CORPUS
 NAMES = sorted(name for name in FORMATS if name.startswith("nvsmi-"))
 SAMPLES = {name: [p.read_bytes().decode("utf-8", "replace") for p in sorted((CORPUS / name).glob("*.txt"))] for name in NAMES}
 EVERY = [sample for found in SAMPLES.values() for sample in found]
-_NOISE = ["\x1b[31m", "\r", "\ufffd", "\x00", "|", "ERR!", "[N/A]", " : ", ", ", "<gpu id=", "</gpu>", "&amp", "\n", "GPU 0: ", "²", "٣"]
+_NOISE = [
+    "\x1b[31m",
+    "\r",
+    "\ufffd",
+    "\x00",
+    "|",
+    "ERR!",
+    "[N/A]",
+    " : ",
+    ", ",
+    "<gpu id=",
+    "</gpu>",
+    "&amp",
+    "\n",
+    "GPU 0: ",
+    "²",
+    "٣",
+]
 
 
 @st.composite
@@ -79,7 +96,26 @@ def test_random_text_is_answered(name: str, text: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
     "piece",
-    [" ", "|", ":", " : ", "<a>", "<gpu id='1'>", "[", "GPU 0: ", "0, ", "+---", "\n|", "\n", "    a\n", "9", "a ", "(UUID: ", "\t", "\x1b["],
+    [
+        " ",
+        "|",
+        ":",
+        " : ",
+        "<a>",
+        "<gpu id='1'>",
+        "[",
+        "GPU 0: ",
+        "0, ",
+        "+---",
+        "\n|",
+        "\n",
+        "    a\n",
+        "9",
+        "a ",
+        "(UUID: ",
+        "\t",
+        "\x1b[",
+    ],
 )
 def test_a_long_nonsense_is_answered_in_time(name: str, piece: str) -> None:
     for head in ("", "<nvidia_smi_log>", "GPU 00000000:00:00.0\n", "| NVIDIA-SMI 1 Bus-Id\n|==\n", "GPU 0: "):
