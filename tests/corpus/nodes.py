@@ -3,7 +3,8 @@
 A node is a path, or a mapping of
 - `path`: where it stands; `each`: a node for every item of a list, which has to be as long as expected; `keys`: a node for every
   key of a mapping or place of a list; `known`: of a list, only the items where something known stands at this path;
-- `as`: how the expectation writes the value: a format (`"{} MiB"`), a table of words, or `present` for "there is one".
+- `as`: how the expectation writes the value: a format (`"{} MiB"`), a table of words, `present` for "there is one",
+  `number` for the whole number that a text writes.
 
 An expected text is also met by the number that it writes, `N/A` by what is absent, and any text by an Unknown that keeps it as what
 was shown.
@@ -38,6 +39,8 @@ def written(found: Any, form: Any) -> Any:
     """A value as the expectation writes it."""
     if form == "present":
         return not is_open(found)
+    if form == "number":
+        return int(found) if isinstance(found, str) and found.isdecimal() else found
     if isinstance(form, dict):
         return form.get(found, found) if not isinstance(found, dict | list) else found
     return form.format(found) if isinstance(form, str) and not is_open(found) else found
