@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from reconciler.facts import nvsmi_csv, nvsmi_q, nvsmi_xml
+from reconciler.facts import nvsmi_csv, nvsmi_q, nvsmi_table, nvsmi_xml
 from reconciler.model.fact import Absent, Fact, Unknown, Value
 
 Parser = Callable[[str], Fact[Any]]
@@ -14,6 +14,7 @@ Parser = Callable[[str], Fact[Any]]
 FORMATS: dict[str, Parser] = {
     "nvsmi-csv": nvsmi_csv.parse,
     "nvsmi-q": nvsmi_q.parse,
+    "nvsmi-table": nvsmi_table.parse,
     "nvsmi-xml": nvsmi_xml.parse,
 }
 

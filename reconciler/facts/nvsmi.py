@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from reconciler.facts import raw
 from reconciler.model.fact import Absent, Fact, Unknown, Value
@@ -116,6 +117,16 @@ def number(cell: Fact[str], unit: str = "") -> Fact[Number]:
     if _UNITS.get(said, said) != unit:
         return Unknown("UnexpectedUnit", raw.clean(cell.value, 80))
     return Value(float(found[1]) if found[2] else int(found[1]))
+
+
+@lru_cache(maxsize=4096)
+def _short_measured(cell: str, unit: str) -> Fact[Number]:
+    return number(shown(cell), unit)
+
+
+def measured(cell: str, unit: str = "") -> Fact[Number]:
+    """The number that a cell shows. Short ones are remembered: most cells of a table are the same few."""
+    return _short_measured(cell, unit) if len(cell) <= 32 else number(shown(cell), unit)
 
 
 def flag(cell: Fact[str]) -> Fact[bool]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from reconciler.facts.nvsmi import Number, Process, flag, number, shown
+from reconciler.facts.nvsmi import Number, Process, flag, measured, number, shown
 from reconciler.facts.nvsmi_gpu import Clocks, Errors, Gpu, Histogram, Memory, MigDevice, Pcie, Power, Remapped, Retired
 from reconciler.model.fact import Fact, Unknown, Value
 
@@ -32,6 +32,9 @@ class Block:
         return Unknown("Missing")
 
     def number(self, name: str, unit: str = "") -> Fact[Number]:
+        for path in self.paths.get(name, ()):
+            if path in self.texts:
+                return measured(self.texts[path], unit)
         return number(self.text(name), unit)
 
     def flag(self, name: str) -> Fact[bool]:
