@@ -6,13 +6,16 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from reconciler.facts import nvsmi_csv, nvsmi_q, nvsmi_table, nvsmi_xml
+from reconciler.facts import nvsmi_csv, nvsmi_error, nvsmi_list, nvsmi_nvlink, nvsmi_q, nvsmi_table, nvsmi_xml
 from reconciler.model.fact import Absent, Fact, Unknown, Value
 
 Parser = Callable[[str], Fact[Any]]
 
 FORMATS: dict[str, Parser] = {
+    "nvsmi-L": nvsmi_list.parse,
     "nvsmi-csv": nvsmi_csv.parse,
+    "nvsmi-error": nvsmi_error.parse,
+    "nvsmi-nvlink": nvsmi_nvlink.parse,
     "nvsmi-q": nvsmi_q.parse,
     "nvsmi-table": nvsmi_table.parse,
     "nvsmi-xml": nvsmi_xml.parse,
