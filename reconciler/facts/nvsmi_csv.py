@@ -26,11 +26,15 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """All rows. `columns` is Absent(NoHeader) where neither the text nor who asked names them."""
+    """All rows. `columns` is Absent(NoHeader) where neither the text nor who asked names them.
+
+    `truncated`: the last line has no end, so that its last cell may be cut.
+    """
 
     columns: Fact[tuple[str, ...]]
     rows: tuple[Fact[Row], ...]
     faults: tuple[Fault, ...]
+    truncated: bool
 
 
 class _Cells(dict[str, Fact[str]]):
@@ -78,4 +82,4 @@ def parse(saved: str, columns: tuple[str, ...] = ()) -> Fact[Table]:
     found = tuple(_row(cells, count, columns, known) for cells in rows)
     if not found and faults:
         return nvsmi.nothing(saved, faults)
-    return Value(Table(Value(columns) if columns else Absent("NoHeader"), found, tuple(faults)))
+    return Value(Table(Value(columns) if columns else Absent("NoHeader"), found, tuple(faults), not saved.endswith("\n")))

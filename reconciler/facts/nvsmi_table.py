@@ -186,7 +186,8 @@ class _Boxes:
             if line[:1] == "|" and line[1:2] not in ("=", "-"):
                 title = "" if box else next((title for title in _TITLES if title in line[:70]), "")
                 if title:
-                    section, body = {"Bus-Id": self.gpus, "MIG devices:": self.mig, "Processes:": self.processes}[title], False
+                    section = {"Bus-Id": self.gpus, "MIG devices:": self.mig, "Processes:": self.processes}[title]
+                    body = self.closed = False
                 if not body:
                     self.titles += [line[:200]]
                     continue
