@@ -28,12 +28,12 @@ def fields(name: str) -> dict[str, Any]:
 def at(value: Any, path: list[Any]) -> Any:
     """What stands at a path; None where there is nothing."""
     for step in path:
-        if isinstance(value, dict):
+        if step == "#" and isinstance(value, list | dict):
+            value = len(value)
+        elif isinstance(value, dict):
             value = value.get(step, value.get(str(step)))
         elif isinstance(value, list) and isinstance(step, int) and step < len(value):
             value = value[step]
-        elif step == "#" and isinstance(value, list | dict):
-            value = len(value)
         else:
             return None
     return value
@@ -44,6 +44,8 @@ def same(found: Any, expected: Any) -> bool:
         return found is None or (isinstance(found, dict) and bool({"absent", "unknown"} & set(found)))
     if isinstance(expected, bool) or isinstance(found, bool):
         return found is expected
+    if isinstance(expected, dict) and isinstance(found, dict):
+        return expected.keys() == found.keys() and all(same(found[key], item) for key, item in expected.items())
     return bool(found == expected)
 
 
