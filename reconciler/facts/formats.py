@@ -6,12 +6,13 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from reconciler.facts import kernel_log, topology
+from reconciler.facts import ibstat, kernel_log, topology
 from reconciler.model.fact import Absent, Fact, Unknown, Value
 
 Parser = Callable[[str], Fact[Any]]
 
 FORMATS: dict[str, Parser] = {
+    "ibstat": ibstat.parse,
     "kernel-log": kernel_log.parse,
     "topo": topology.parse,
 }
