@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from reconciler.facts import ibstat, kernel_log, topology
+from reconciler.facts import ibstat, kernel_log, pci, topology
 from reconciler.model.fact import Absent, Fact, Unknown, Value
 
 Parser = Callable[[str], Fact[Any]]
@@ -14,6 +14,7 @@ Parser = Callable[[str], Fact[Any]]
 FORMATS: dict[str, Parser] = {
     "ibstat": ibstat.parse,
     "kernel-log": kernel_log.parse,
+    "lspci": pci.parse,
     "topo": topology.parse,
 }
 
