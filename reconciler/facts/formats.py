@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from reconciler.facts import ibstat, kernel_log, pci, topology
+from reconciler.facts import driver_version, ibstat, kernel_log, nvcc, pci, topology
 from reconciler.model.fact import Absent, Fact, Unknown, Value
 
 Parser = Callable[[str], Fact[Any]]
@@ -15,6 +15,8 @@ FORMATS: dict[str, Parser] = {
     "ibstat": ibstat.parse,
     "kernel-log": kernel_log.parse,
     "lspci": pci.parse,
+    "nvcc": nvcc.parse,
+    "proc-driver-version": driver_version.parse,
     "topo": topology.parse,
 }
 
