@@ -6,17 +6,19 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from reconciler.facts import driver_version, ibstat, kernel_log, nvcc, pci, topology
+from reconciler.facts import driver_version, ibstat, ibv_devinfo, kernel_log, nvcc, pci, rdma_link, topology
 from reconciler.model.fact import Absent, Fact, Unknown, Value
 
 Parser = Callable[[str], Fact[Any]]
 
 FORMATS: dict[str, Parser] = {
     "ibstat": ibstat.parse,
+    "ibv-devinfo": ibv_devinfo.parse,
     "kernel-log": kernel_log.parse,
     "lspci": pci.parse,
     "nvcc": nvcc.parse,
     "proc-driver-version": driver_version.parse,
+    "rdma-link": rdma_link.parse,
     "topo": topology.parse,
 }
 

@@ -13,6 +13,8 @@ _CA = re.compile(r"\s*CA '([^'\n]{1,64})'")
 _PORT = re.compile(r"\s*Port ([0-9]{1,3}):\s*\Z")
 _STATUS = re.compile(r"\s*Infiniband device '([^'\n]{1,64})' port ([0-9]{1,3}) status")
 _STATE = re.compile(r"(?:[0-9]{1,2}: )?(\S.*)\Z")  # ibstatus puts the number first
+# libibumad's and the kernel's words for a port that carries nothing yet
+_NOT_ACTIVE = frozenset({"down", "init", "initializing", "armed", "active_defer", "activedefer", "nop"})
 _SPEED = re.compile(r"\(([0-9]{1,2}X [^)\n]{1,20})\)")
 _FAILED = re.compile(r"IB device '([^'\n]{1,64})' failed")
 
@@ -123,7 +125,7 @@ def _adapter(block: _Block) -> Adapter:
 
 def _port(said: Mapping[str, str]) -> Port:
     state = _state(said, "state")
-    active: Fact[bool] = Value(state.value.lower() == "active") if isinstance(state, Value) else state
+    active = _active(state)
     rate = keyed.rate(said, "rate")
     if active == Value(False):
         rate = Unknown("PortNotActive", raw.clean(said.get("rate", "")))
@@ -141,6 +143,14 @@ def _port(said: Mapping[str, str]) -> Port:
         guid=keyed.word(said, "port guid"),
         link_layer=keyed.word(said, "link layer" if "link layer" in said else "link_layer"),
     )
+
+
+def _active(state: Fact[str]) -> Fact[bool]:
+    """Unknown for a word that is cut or garbled: it is not down for that."""
+    if not isinstance(state, Value):
+        return state
+    said = state.value.lower()
+    return Value(said == "active") if said == "active" or said in _NOT_ACTIVE else Unknown("UnreadableState", raw.clean(said, 80))
 
 
 def _state(said: Mapping[str, str], key: str) -> Fact[str]:
