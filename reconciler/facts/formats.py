@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from reconciler.facts import driver_version, ibstat, ibv_devinfo, kernel_log, nvcc, pci, rdma_link, topology
+from reconciler.facts import driver_version, ibstat, ibv_devinfo, ip_link, kernel_log, nvcc, pci, rdma_link, topology
 from reconciler.model.fact import Absent, Fact, Unknown, Value
 
 Parser = Callable[[str], Fact[Any]]
@@ -14,6 +14,7 @@ Parser = Callable[[str], Fact[Any]]
 FORMATS: dict[str, Parser] = {
     "ibstat": ibstat.parse,
     "ibv-devinfo": ibv_devinfo.parse,
+    "ip-link": ip_link.parse,
     "kernel-log": kernel_log.parse,
     "lspci": pci.parse,
     "nvcc": nvcc.parse,

@@ -16,7 +16,7 @@ _STATES = frozenset({"PORT_NOP", "PORT_DOWN", "PORT_INIT", "PORT_ARMED", "PORT_A
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """One port. MTUs in bytes; `active_mtu` is printed for ports that are down too. LIDs are Absent(Unassigned) without a number."""
+    """One port. MTUs in bytes; `active_mtu` is printed for a port that is down too. LIDs: Absent(Unassigned) without a number."""
 
     state: Fact[str]
     max_mtu: Fact[int]

@@ -13,7 +13,7 @@ from reconciler.facts.formats import FORMATS, plain
 from reconciler.model.fact import Absent, Unknown, Value
 
 CORPUS = Path(__file__).parent.parent / "data" / "corpus"
-MINE = ("ibstat", "ibv-devinfo", "kernel-log", "lspci", "nvcc", "proc-driver-version", "rdma-link", "topo")
+MINE = ("ibstat", "ibv-devinfo", "ip-link", "kernel-log", "lspci", "nvcc", "proc-driver-version", "rdma-link", "topo")
 SOON = 2.0  # seconds
 NOISE = ("\x1b[4m", "\x1b[0m", "\r", "\r\n", "\ufffd", "\x00", "\t", " ", "\n", "\u2028", "9" * 5000, "{", "'", ":", "-", "N/A")
 
