@@ -79,7 +79,7 @@ class _Block:
 
 def parse(output: str) -> Fact[Adapters]:
     """Every adapter of the text. Absent(NoDevices) where the tool finds none, Unknown(NoAdapters) where the text has none."""
-    blocks, errors = _blocks(text.clean(output).split("\n"))
+    blocks, errors = _blocks(keyed.whole(text.clean(output)))
     if not blocks:
         if any("sys files not found" in error or "can't list IB device names" in error for error in errors):
             return Absent("NoDevices")

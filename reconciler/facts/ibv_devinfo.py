@@ -64,7 +64,7 @@ class _Block:
 def parse(output: str) -> Fact[Devices]:
     """Every device of the text, by its keys: the indent may be lost. Absent(NoDevices) where the tool finds none."""
     content = text.clean(output)
-    blocks = _blocks(content.split("\n"))
+    blocks = _blocks(keyed.whole(content))
     if not blocks:
         if "No IB devices found" in content[:2000]:
             return Absent("NoDevices")

@@ -25,14 +25,15 @@ _PREFIX = re.compile(
     r"|(?:[\w.-]{1,255} )?kernel:)"
 )
 _ADDRESS = re.compile(r"(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}):([0-9a-f]{2})(?:\.[0-7])?\Z", re.IGNORECASE)
+# A number or name that ends the line may be cut, so what follows it is part of these patterns.
 # (PCI:0000:9b:00), (0000:9b:00), (PCI:0000:9b:00 GPU-I:03), (PCI:0000:05:00.0) of an NVSwitch; oldest drivers print none
-_XID = re.compile(r"(S?)Xid(?: \(([^)\n]{1,80})\))?: (\d{1,6})\b")
-_PID = re.compile(r", pid='?(\d{1,10}|<unknown>)'?")
-_NAME = re.compile(r", name='?([^,\n]{1,64}?)'?(?:,|\Z)")
-_CHANNEL = re.compile(r"\b(?:Ch|channel) (?:0x)?([0-9a-f]{1,8})\b", re.IGNORECASE)
+_XID = re.compile(r"(S?)Xid(?: \(([^)\n]{1,80})\))?: (\d{1,6}),")
+_PID = re.compile(r", pid='?(\d{1,10}|<unknown>)'?,")
+_NAME = re.compile(r", name='?([^,\n]{1,64}?)'?,")
+_CHANNEL = re.compile(r"\b(?:Ch|channel) (?:0x)?([0-9a-f]{8})\b", re.IGNORECASE)
 _PCI = re.compile(r"\b(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\b", re.IGNORECASE)
-_VERSION = re.compile(r"\b\d{2,4}(?:\.\d{1,4}){1,2}\b")
-_HAS_VERSION = re.compile(r"has (?:NVRM: )?the version (\d{2,4}(?:\.\d{1,4}){1,2})")
+_VERSION = re.compile(r"\b\d{2,4}+(?:\.\d{1,4}+){1,2}+(?=\s)")
+_HAS_VERSION = re.compile(r"has (?:NVRM: )?the version (\d{2,4}+(?:\.\d{1,4}+){1,2}+)[.,\s]")
 _MINOR = re.compile(r"minor number (\d{1,4})\b")
 _DEVICES = re.compile(r"for (\d{1,4}) device")
 _TASK = re.compile(r"task (.{1,64}):(\d{1,10}) blocked for more than")
@@ -135,7 +136,8 @@ def read_xid(line: str, number: int, head: re.Match[str] | None) -> Event:
         lost = Unknown("UnreadableLine")
         return Event(kind, number, before.time, before.boot_seconds, before.level, message, lost, lost)
     rest, where = head.end(), head[2]
-    pid, name, channel = _PID.search(line, rest), _NAME.search(line, rest), _CHANNEL.search(line, rest)
+    # each begins at the comma that ends the one before
+    pid, name, channel = _PID.search(line, rest - 1), _NAME.search(line, rest - 1), _CHANNEL.search(line, rest)
     hidden = Unknown("NotKnownToDriver")  # the driver itself prints <unknown>
     return Event(
         kind, number, before.time, before.boot_seconds, before.level, message,

@@ -37,6 +37,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ),
     ("[1.0] NVRM: Xid (0019:00): 6, PE0002", {"code": 6, "bus": {"unknown": "UnreadableAddress", "detail": "0019:00"}}),
     ("[1.0] NVRM: Xid: 13, 0004", {"code": 13, "bus": {"unknown": "NotSaid", "detail": ""}}),
+    ("[1.0] NVRM: Xid (PCI:0000:05:00): 1", {"kind": "xid", "code": {"unknown": "UnreadableLine", "detail": ""}}),
+    ("[1.0] NVRM: Xid (PCI:0000:05:00): 13, pid=12", {"code": 13, "pid": {"unknown": "NotSaid", "detail": ""}}),
     ("[1.0] NVRM: Xid (PCI:0000:05:0", {"kind": "xid", "code": {"unknown": "UnreadableLine", "detail": ""}}),
     (
         "Feb  1 10:00:00 n kernel: Kernel panic - not syncing: x",
