@@ -6,19 +6,45 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from reconciler.facts import nvsmi_csv, nvsmi_error, nvsmi_list, nvsmi_nvlink, nvsmi_q, nvsmi_table, nvsmi_xml
+from reconciler.facts import (
+    driver_version,
+    ibstat,
+    ibv_devinfo,
+    ip_link,
+    kernel_log,
+    nvcc,
+    nvsmi_csv,
+    nvsmi_error,
+    nvsmi_list,
+    nvsmi_nvlink,
+    nvsmi_q,
+    nvsmi_table,
+    nvsmi_xml,
+    pci,
+    rdma_link,
+    topology,
+)
 from reconciler.model.fact import Absent, Fact, Unknown, Value
 
 Parser = Callable[[str], Fact[Any]]
 
 FORMATS: dict[str, Parser] = {
-    "nvsmi-L": nvsmi_list.parse,
+    "ibstat": ibstat.parse,
+    "ibv-devinfo": ibv_devinfo.parse,
+    "ip-link": ip_link.parse,
+    "kernel-log": kernel_log.parse,
+    "lspci": pci.parse,
+    "nvcc": nvcc.parse,
     "nvsmi-csv": nvsmi_csv.parse,
     "nvsmi-error": nvsmi_error.parse,
+    "nvsmi-L": nvsmi_list.parse,
     "nvsmi-nvlink": nvsmi_nvlink.parse,
     "nvsmi-q": nvsmi_q.parse,
     "nvsmi-table": nvsmi_table.parse,
     "nvsmi-xml": nvsmi_xml.parse,
+    "proc-driver-version": driver_version.parse,
+    "rdma-link": rdma_link.parse,
+    "topo": topology.parse,
 }
 
 

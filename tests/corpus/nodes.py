@@ -55,6 +55,8 @@ def same(found: Any, expected: Any) -> bool:
         return isinstance(expected, str) and found["detail"] == expected
     if isinstance(expected, bool) or isinstance(found, bool):
         return found is expected
+    if isinstance(expected, dict) and isinstance(found, dict):
+        return expected.keys() == found.keys() and all(same(found[key], item) for key, item in expected.items())
     if isinstance(expected, str) and isinstance(found, int | float):
         return str(found) == expected
     return bool(found == expected)
