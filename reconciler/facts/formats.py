@@ -6,11 +6,14 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from reconciler.facts import time_sync
 from reconciler.model.fact import Absent, Fact, Unknown, Value
 
 Parser = Callable[[str], Fact[Any]]
 
-FORMATS: dict[str, Parser] = {}
+FORMATS: dict[str, Parser] = {
+    "chronyc": time_sync.parse,
+}
 
 
 def plain(value: Any) -> Any:
