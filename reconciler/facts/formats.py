@@ -6,13 +6,16 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from reconciler.facts import time_sync
+from reconciler.facts import disk_space, pip_list, rpm_list, time_sync
 from reconciler.model.fact import Absent, Fact, Unknown, Value
 
 Parser = Callable[[str], Fact[Any]]
 
 FORMATS: dict[str, Parser] = {
     "chronyc": time_sync.parse,
+    "df": disk_space.parse,
+    "pip": pip_list.parse,
+    "rpm-qa": rpm_list.parse,
 }
 
 
