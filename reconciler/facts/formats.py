@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from reconciler.facts import disk_space, pip_list, rpm_list, time_sync
+from reconciler.facts import disk_space, pip_list, rpm_list, slurm, time_sync
 from reconciler.model.fact import Absent, Fact, Unknown, Value
 
 Parser = Callable[[str], Fact[Any]]
@@ -16,6 +16,7 @@ FORMATS: dict[str, Parser] = {
     "df": disk_space.parse,
     "pip": pip_list.parse,
     "rpm-qa": rpm_list.parse,
+    "slurm": slurm.parse,
 }
 
 
