@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from reconciler.facts import disk_space, pip_list, rpm_list, slurm, time_sync
+from reconciler.facts import disk_space, nccl_log, pip_list, rpm_list, slurm, time_sync
 from reconciler.model.fact import Absent, Fact, Unknown, Value
 
 Parser = Callable[[str], Fact[Any]]
@@ -14,6 +14,7 @@ Parser = Callable[[str], Fact[Any]]
 FORMATS: dict[str, Parser] = {
     "chronyc": time_sync.parse,
     "df": disk_space.parse,
+    "nccl-log": nccl_log.parse,
     "pip": pip_list.parse,
     "rpm-qa": rpm_list.parse,
     "slurm": slurm.parse,
