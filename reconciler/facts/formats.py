@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from reconciler.facts import disk_space, nccl_log, pip_list, rpm_list, slurm, time_sync
+from reconciler.facts import disk_space, ds_report, nccl_log, nccl_tests, pip_list, rpm_list, slurm, time_sync, torchrun
 from reconciler.model.fact import Absent, Fact, Unknown, Value
 
 Parser = Callable[[str], Fact[Any]]
@@ -14,10 +14,13 @@ Parser = Callable[[str], Fact[Any]]
 FORMATS: dict[str, Parser] = {
     "chronyc": time_sync.parse,
     "df": disk_space.parse,
+    "ds-report": ds_report.parse,
     "nccl-log": nccl_log.parse,
+    "nccl-tests": nccl_tests.parse,
     "pip": pip_list.parse,
     "rpm-qa": rpm_list.parse,
     "slurm": slurm.parse,
+    "torchrun": torchrun.parse,
 }
 
 

@@ -14,7 +14,7 @@ from reconciler.facts.formats import FORMATS, plain
 from reconciler.model.fact import Absent, Unknown, Value
 
 CORPUS = Path(__file__).parent.parent / "data" / "corpus"
-OURS = ("chronyc", "df", "nccl-log", "pip", "rpm-qa", "slurm")
+OURS = ("chronyc", "df", "ds-report", "nccl-log", "nccl-tests", "pip", "rpm-qa", "slurm", "torchrun")
 NOISE = (
     "\x1b[31m",
     "\x1b[0m",
