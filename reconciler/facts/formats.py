@@ -6,13 +6,28 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from reconciler.facts import disk_space, ds_report, nccl_log, nccl_tests, pip_list, rpm_list, slurm, time_sync, torchrun
+from reconciler.facts import (
+    collect_env,
+    dcgm_metrics,
+    disk_space,
+    ds_report,
+    nccl_log,
+    nccl_tests,
+    pip_list,
+    rpm_list,
+    slurm,
+    time_sync,
+    torchrun,
+    vllm_metrics,
+)
 from reconciler.model.fact import Absent, Fact, Unknown, Value
 
 Parser = Callable[[str], Fact[Any]]
 
 FORMATS: dict[str, Parser] = {
     "chronyc": time_sync.parse,
+    "collect-env": collect_env.parse,
+    "dcgm-metrics": dcgm_metrics.parse,
     "df": disk_space.parse,
     "ds-report": ds_report.parse,
     "nccl-log": nccl_log.parse,
@@ -21,6 +36,7 @@ FORMATS: dict[str, Parser] = {
     "rpm-qa": rpm_list.parse,
     "slurm": slurm.parse,
     "torchrun": torchrun.parse,
+    "vllm-metrics": vllm_metrics.parse,
 }
 
 

@@ -14,7 +14,20 @@ from reconciler.facts.formats import FORMATS, plain
 from reconciler.model.fact import Absent, Unknown, Value
 
 CORPUS = Path(__file__).parent.parent / "data" / "corpus"
-OURS = ("chronyc", "df", "ds-report", "nccl-log", "nccl-tests", "pip", "rpm-qa", "slurm", "torchrun")
+OURS = (
+    "chronyc",
+    "collect-env",
+    "dcgm-metrics",
+    "df",
+    "ds-report",
+    "nccl-log",
+    "nccl-tests",
+    "pip",
+    "rpm-qa",
+    "slurm",
+    "torchrun",
+    "vllm-metrics",
+)
 NOISE = (
     "\x1b[31m",
     "\x1b[0m",
