@@ -35,7 +35,7 @@ class Net:
 
 
 @dataclass(frozen=True, slots=True)
-class Warning:
+class Warned:
     """A WARN text, as often as it came. `where`: NCCL's file:line."""
 
     text: str
@@ -75,7 +75,7 @@ class NcclLog:
     ranks: Fact[int]
     settings: dict[str, str]
     distances: dict[str, str]
-    warnings: tuple[Warning, ...]
+    warnings: tuple[Warned, ...]
     completions: tuple[Completion, ...]
     errors: tuple[str, ...]
     inits_started: int
@@ -166,8 +166,7 @@ def _take(found: _Found, line: str, after: str) -> None:
     """One line, and the next one, into what was found so far."""
     told = _SAID.search(line)
     if not told:
-        if "NCCL" in line or "RCCL" in line:
-            _other(found, line)
+        _other(found, line)
         return
     said = told[2].strip()
     head = _HEAD.search(line[max(0, told.start() - 300) : told.start()])
@@ -210,7 +209,7 @@ def _summed(found: _Found) -> NcclLog:
         ranks=Value(max(found.ranks)) if found.ranks else Unknown("NotSaid"),
         settings=found.settings,
         distances=found.distances,
-        warnings=tuple(Warning(said, Value(at) if at else Unknown("NotSaid"), n) for (said, at), n in found.warnings.items()),
+        warnings=tuple(Warned(said, Value(at) if at else Unknown("NotSaid"), n) for (said, at), n in found.warnings.items()),
         completions=tuple(dict.fromkeys(ended)),
         errors=tuple(found.errors),
         inits_started=found.started,
@@ -223,7 +222,8 @@ def parse(said: str) -> Fact[NcclLog]:
     lines = text.clean(said).split("\n")
     found = _Found()
     for line, after in zip(lines, [*lines[1:], ""], strict=True):
-        _take(found, line, after)
+        if "CCL" in line:
+            _take(found, line, after)
     log = _summed(found)
     heard = (found.versions, found.nets, found.networks, found.hosts, found.warnings, found.distances, found.errors, found.settings)
     return Value(log) if any(heard) else Unknown("NoNcclLines", raw.clean(lines[0][:400], 120))

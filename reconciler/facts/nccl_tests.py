@@ -14,7 +14,7 @@ _OPTION = re.compile(r"\b(nThread|nGpus|minBytes|maxBytes|warmup iters|agg iters
 _RANK = re.compile(r"Rank +([0-9]{1,7}) .{0,60}?Pid +[0-9]+ on +(\S+) device +([0-9]{1,4}) \[([^\]]{1,20})\] *(.*)")
 _SUMMARY = re.compile(r"^[#\s]*(Avg bus bandwidth|Out of bounds values) *: *(.*?)\s*$")
 _OUT_OF_BOUNDS = re.compile(r"([0-9]{1,20}) +(OK|FAILED)")
-_FAILURE = re.compile(r"Test (?:NCCL|CUDA|failure|failed|timeout)|unhandled (?:cuda|system) error|CUDA failure", re.IGNORECASE)
+_FAILURE = re.compile(r"Test (?:NCCL|CUDA|failure|failed|timeout)|unhandled (?:cuda|system) error|C(?:UDA|uda) failure")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,17 +142,17 @@ def _header(line: str) -> list[str]:
 
 def _comment(found: _Found, line: str) -> None:
     """A line that is no row."""
-    if summary := _SUMMARY.match(line[:400]):
+    if " : " in line and (summary := _SUMMARY.match(line[:400])):
         found.say(summary[1], summary[2])
-    elif columns := _header(line[:1000]):
+    elif "busbw" in line and (columns := _header(line[:1000])):
         found.columns = columns
-    elif rank := _RANK.search(line[:1000]):
+    elif "Rank " in line and (rank := _RANK.search(line[:1000])):
         found.ranks.append(Rank(int(rank[1]), rank[2], int(rank[3]), rank[4], rank[5].strip()))
     elif _FAILURE.search(line[:1000]):
         found.failures.append(raw.clean(line[:1000]))
-    elif version := _VERSION.search(line[:1000]):
+    elif "CCL version" in line and (version := _VERSION.search(line[:1000])):
         found.say("version", version[1])
-    elif test := _TEST.search(line[:1000]):
+    elif "Collective test" in line and (test := _TEST.search(line[:1000])):
         found.say("test", test[1])
     elif "nThread" in line:
         found.options = {name: int(value[:18]) for name, value in _OPTION.findall(line[:1000])}
@@ -160,10 +160,10 @@ def _comment(found: _Found, line: str) -> None:
 
 
 def _take(found: _Found, line: str) -> None:
-    words = line.split(None, 40)
-    if found.columns and words and words[0].isascii() and words[0].isdigit() and len(words) > len(found.columns) // 2:
+    words = line.split(None, 40) if found.columns and line.lstrip()[:1].isdigit() else []
+    if words and words[0].isascii() and words[0].isdigit() and len(words) > len(found.columns) // 2:
         found.rows.append(_row(found.columns, words))
-    elif words:
+    else:
         _comment(found, line)
 
 

@@ -50,7 +50,7 @@ def sample(line: str) -> Sample | Unknown:
 def samples(clean: str, prefix: str) -> Iterator[Sample | Unknown]:
     """All samples whose name begins with `prefix`, and the lines that begin so and are none."""
     for line in clean.split("\n"):
-        if line.lstrip().startswith(prefix):
+        if line.startswith(prefix) or (line[:1] in " \t" and line.lstrip().startswith(prefix)):
             yield sample(line)
 
 

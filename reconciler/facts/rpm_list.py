@@ -19,6 +19,7 @@ _HEADING = re.compile(
 _NOT_INSTALLED = re.compile(r"^package (\S+) is not installed$")
 _FIELD = re.compile(r"^([A-Z][A-Za-z ]{0,30}?) *: (.*)$")
 _NONE = ("(none)", "", None)
+_NOT_SHOWN, _NOT_IN_NAME, _NO_EPOCH = Unknown("NotShown"), Absent("NotInName"), Absent("NoEpoch")
 # the kernel module or the stack's top package, by vendor: NVIDIA, RPM Fusion and ELRepo, CIQ, Azure Linux, SUSE
 _DRIVER = re.compile(r"(?:nvidia.*kmod|kmod.*nvidia|nvidia.*-kmp-|cuda-open|nvidia-driver$|nvidia.*-dkms)")
 
@@ -71,13 +72,13 @@ def _listed(name: str, epoch: Fact[int], version: str, release: str, arch: Fact[
     if not (_NAME.fullmatch(name) and _PART.fullmatch(version) and _PART.fullmatch(release)):
         return None
     _, marked, kernel = name.partition(f"-{version}-")
-    built: Fact[str] = Value(kernel) if marked and kernel else Absent("NotInName")
+    built: Fact[str] = Value(kernel) if marked and kernel else _NOT_IN_NAME
     return Listed(name, epoch, version, release, f"{version}-{release}", arch, repository, built)
 
 
 def _split_arch(word: str) -> tuple[str, Fact[str]]:
     front, dot, arch = word.rpartition(".")
-    return (front, Value(arch)) if dot and arch in _ARCHES else (word, Unknown("NotShown"))
+    return (front, Value(arch)) if dot and arch in _ARCHES else (word, _NOT_SHOWN)
 
 
 def _nevra(word: str) -> Listed | None:
@@ -87,8 +88,8 @@ def _nevra(word: str) -> Listed | None:
     shown = _PART.fullmatch(parts[1]) if len(parts) == 3 else None
     if not shown:
         return None
-    epoch: Fact[int] = Value(int(shown[1])) if shown[1] else Unknown("NotShown")
-    return _listed(parts[0], epoch, shown[2], parts[2], arch, Unknown("NotShown"))
+    epoch: Fact[int] = Value(int(shown[1])) if shown[1] else _NOT_SHOWN
+    return _listed(parts[0], epoch, shown[2], parts[2], arch, _NOT_SHOWN)
 
 
 def _columns(words: list[str]) -> Listed | None:
@@ -98,7 +99,7 @@ def _columns(words: list[str]) -> Listed | None:
     shown = _PART.fullmatch(full)
     if not dash or not shown or not isinstance(arch, Value):
         return None
-    epoch: Fact[int] = Value(int(shown[1])) if shown[1] else Absent("NoEpoch")
+    epoch: Fact[int] = Value(int(shown[1])) if shown[1] else _NO_EPOCH
     return _listed(name, epoch, shown[2], release, arch, Value(words[2]))
 
 
@@ -160,9 +161,9 @@ def _take(found: _Found, line: str) -> None:
     """One line into what was found so far."""
     if line.startswith(("error:", "warning: rpmdb", "rpmdb:")):
         found.errors.append(raw.clean(line[:1000]))
-    elif absent := _NOT_INSTALLED.match(line):
+    elif line.endswith("installed") and (absent := _NOT_INSTALLED.match(line)):
         found.missing.append(absent[1])
-    elif (told := _FIELD.match(line)) and (told[1] == "Name" or found.block):
+    elif ":" in line and (told := _FIELD.match(line)) and (told[1] == "Name" or found.block):
         if told[1] == "Name":
             _end_block(found)
         found.block.setdefault(told[1], told[2].strip())

@@ -21,6 +21,7 @@ _SUFFIX = {
     "-": "PLANNED",
 }
 _STATE = re.compile(r"([A-Za-z_]+)([*~#!%$@^-]{0,9})")
+_NOT_SHOWN = Unknown("NotShown")
 _NOTHING = ("(null)", "N/A", "n/a", "None", "")
 _GRES = re.compile(r"gpu(?::([A-Za-z0-9_.-]+))??:([0-9]{1,6})(?:\(|,|$)")
 _TRES_GPU = re.compile(r"gres/gpu(?::([^=,]+))?=([0-9]{1,6})(?:,|$)")
@@ -70,7 +71,7 @@ def states(cell: str) -> Fact[tuple[str, ...]]:
 
 def _shown(fields: dict[str, str], key: str) -> Fact[str]:
     if key not in fields:
-        return Unknown("NotShown", key)
+        return _NOT_SHOWN
     return Absent("NotSet") if fields[key] in _NOTHING else Value(fields[key])
 
 
@@ -94,7 +95,7 @@ def _configured(fields: dict[str, str]) -> Fact[int]:
         return Value(tres.value["gpu"])
     if fewer := _FEWER.search(fields.get("Reason", "")):
         return Value(int(fewer[2]))
-    return Absent("NoGpu") if isinstance(gres, Absent) or isinstance(tres, Value) else Unknown("NotShown", "Gres")
+    return Absent("NoGpu") if isinstance(gres, Absent) or isinstance(tres, Value) else _NOT_SHOWN
 
 
 def _tres(found: Fact[str], shown: bool) -> Fact[dict[str, str]]:
@@ -136,13 +137,13 @@ def node(fields: dict[str, str]) -> Fact[Node]:
     return Value(
         Node(
             name=name,
-            states=states(fields["State"]) if fields.get("State") else Unknown("NotShown", "State"),
+            states=states(fields["State"]) if fields.get("State") else _NOT_SHOWN,
             gres=_shown(fields, "Gres"),
             gres_used=_shown(fields, "GresUsed"),
             gpus_configured=_configured(fields),
             gpus_typed=Value({k: n for k, n in typed.value.items() if k != "gpu"}) if isinstance(typed, Value) else typed,
             gpus_allocated=Value({}) if isinstance(allocated, Absent) else _typed(allocated),
-            gpus_reported=Value(int(fewer[1])) if fewer else Unknown("NotShown"),
+            gpus_reported=Value(int(fewer[1])) if fewer else _NOT_SHOWN,
             allocated_tres=_tres(allocated, "AllocTRES" in fields),
             cpus=_count(fields, "CPUTot"),
             cpus_effective=_count(fields, "CPUEfctv"),

@@ -106,21 +106,22 @@ def _failure(fields: dict[str, str]) -> Failure:
 
 def _take(found: _Found, line: str) -> None:
     """One line: the fields of a failure follow `[0]:`, up to the next rule; launchers may put their names in front."""
-    if _BEGIN.search(line[-200:]):
+    end = line[-1:]
+    if end == ":" and _BEGIN.search(line[-200:]):
         block: dict[str, str] = {}
         found.blocks.append(block)
         if found.in_root:
             found.roots.append(block)
         found.in_block = True
-    elif _RULE.search(line[-100:]):
+    elif end in "-=" and _RULE.search(line[-100:]):
         found.in_block = found.in_root = False
     elif found.in_block and (told := _FIELD.search(line[:4000])):
         found.blocks[-1].setdefault(told[1], told[2].strip())
     elif "Root Cause (first observed failure)" in line:
         found.in_root, found.in_block = True, False
-    elif failed := _FAILED.search(line[-300:]):
+    elif end == "D" and (failed := _FAILED.search(line[-300:])):
         found.programs.append(failed[1])
-    elif exited := _EXITED.search(line[:2000]):
+    elif "exitcode:" in line and (exited := _EXITED.search(line[:2000])):
         found.exits[Exit(int(exited[1]), int(exited[2]), int(exited[3]))] = None
 
 
@@ -136,7 +137,8 @@ def parse(said: str) -> Fact[Report]:
     lines = text.clean(said).split("\n")
     found = _Found()
     for line in lines:
-        _take(found, line.rstrip())
+        if line:
+            _take(found, line.rstrip())
     blocks = [_failure(block) for block in found.blocks if block]
     if not (blocks or found.exits):
         return Unknown("NoReport", raw.clean(lines[-1][:400], 120))

@@ -57,24 +57,24 @@ def samples(name: str) -> list[str]:
     return [p.read_bytes().decode("utf-8", "replace")[:20_000] for p in found]
 
 
-def mutated(draw: st.DrawFn, text: str) -> str:
+def mutated(data: st.DataObject, text: str) -> str:
     """A sample after up to 8 accidents: cut, lines doubled, dropped or swapped, characters flipped, noise put in."""
-    for _ in range(draw(st.integers(1, 8))):
-        lines, at = text.split("\n"), draw(st.integers(0, max(len(text) - 1, 0)))
+    for _ in range(data.draw(st.integers(1, 8))):
+        lines, at = text.split("\n"), data.draw(st.integers(0, max(len(text) - 1, 0)))
         line = text.count("\n", 0, at)
-        accident = draw(st.integers(0, 5))
+        accident = data.draw(st.integers(0, 5))
         if accident == 0:
-            text = text[:at] if draw(st.booleans()) else text[at:]
+            text = text[:at] if data.draw(st.booleans()) else text[at:]
         elif accident == 1:
             text = "\n".join(lines[: line + 1] + lines[line:])
         elif accident == 2:
             text = "\n".join(lines[:line] + lines[line + 1 :])
         elif accident == 3:
-            text = text[:at] + draw(st.characters(codec="utf-8")) + text[at + 1 :]
+            text = text[:at] + data.draw(st.characters(codec="utf-8")) + text[at + 1 :]
         elif accident == 4:
-            text = text[:at] + draw(st.sampled_from(NOISE)) + text[at:]
+            text = text[:at] + data.draw(st.sampled_from(NOISE)) + text[at:]
         else:
-            other = draw(st.integers(0, len(lines) - 1))
+            other = data.draw(st.integers(0, len(lines) - 1))
             lines[line], lines[other] = lines[other], lines[line]
             text = "\n".join(lines)
     return text
@@ -105,7 +105,7 @@ def test_damaged_samples(name: str) -> None:
     @BUSY
     @given(st.data())
     def damaged(data: st.DataObject) -> None:
-        answers(name, mutated(data.draw, data.draw(st.sampled_from(known))))
+        answers(name, mutated(data, data.draw(st.sampled_from(known))))
 
     damaged()
 
