@@ -13,6 +13,7 @@ _POWER = {"": 0, "K": 1, "k": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6, "Z": 7,
 _PERCENT = re.compile(r"([0-9]{1,4})%")
 _BLOCKS = re.compile(r"([0-9]{1,6})([KMGkB]?)B?-")  # 1K-blocks, 1024-blocks, 1M-blocks, 1K-Blöcke
 _TYPE = {"Type", "Typ", "Tipo", "类型", "類型", "タイプ"}
+_NOT_APPLICABLE, _NOT_SHOWN = Absent("NotApplicable"), Unknown("NotShown")
 _COMPLAINT = re.compile(r"^(?:\S*/)?df: ")
 
 
@@ -75,7 +76,9 @@ def _header(line: str) -> _Header:
 
 def _cell(cell: str, unit: int) -> Fact[int]:
     if cell == "-":
-        return Absent("NotApplicable")
+        return _NOT_APPLICABLE
+    if unit and cell.isdecimal() and len(cell) <= 20:
+        return Value(int(cell) * unit)
     found = _SIZE.fullmatch(cell)
     if not found:
         return scalars.strange(cell)
@@ -85,13 +88,13 @@ def _cell(cell: str, unit: int) -> Fact[int]:
 
 def _percent(cell: str) -> Fact[int]:
     if cell == "-":
-        return Absent("NotApplicable")
+        return _NOT_APPLICABLE
     found = _PERCENT.fullmatch(cell)
     return Value(int(found[1])) if found else scalars.strange(cell)
 
 
 def _is_count(word: str) -> bool:
-    return word == "-" or _SIZE.fullmatch(word) is not None
+    return word == "-" or (word.isdecimal() and len(word) <= 20) or _SIZE.fullmatch(word) is not None
 
 
 def _share(words: list[str]) -> int:
@@ -113,9 +116,9 @@ def _row(line: str, header: _Header) -> Fact[Filesystem]:
     return Value(
         Filesystem(
             source=" ".join(words[: at - 3 - typed]),
-            type=Value(words[at - 4]) if typed else Unknown("NotShown"),
-            bytes=Value(space) if header.unit else Unknown("NotShown"),
-            inodes=Unknown("NotShown") if header.unit else Value(space),
+            type=Value(words[at - 4]) if typed else _NOT_SHOWN,
+            bytes=Value(space) if header.unit else _NOT_SHOWN,
+            inodes=_NOT_SHOWN if header.unit else Value(space),
             used_percent=_percent(words[at]),
             mounted_on=line.split(None, at + 1)[-1].rstrip(),
         )

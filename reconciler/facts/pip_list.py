@@ -20,6 +20,7 @@ _BROKEN = re.compile(r"Ignoring invalid distribution ([^\s(]+)")
 _NOISE = re.compile(r"^(?:#|WARNING|DEPRECATION|ERROR|\[notice\]|-i |--|You are using pip|You should consider|Note: )")
 _RULE = re.compile(r"^-+(?: +-+)+ *$")
 _ESCAPE = re.compile(r"%([0-7][0-9A-Fa-f])")
+_INDEX, _NOT_EDITABLE = Absent("FromIndex"), Absent("NotEditable")
 _SEPARATORS = re.compile(r"[-_.]+")
 
 
@@ -71,8 +72,7 @@ def normal(name: str) -> str:
 
 
 def _indexed(name: str, version: str, editable_at: str = "") -> Distribution:
-    at: Fact[str] = Value(editable_at) if editable_at else Absent("NotEditable")
-    return Distribution(name, Value(version), Absent("FromIndex"), at)
+    return Distribution(name, Value(version), _INDEX, Value(editable_at) if editable_at else _NOT_EDITABLE)
 
 
 def _in_url(url: str) -> Fact[str]:
@@ -120,7 +120,7 @@ def _row(found: _Found, line: str) -> Distribution | None:
     if pinned := _PINNED.match(line):
         return _indexed(pinned[1], pinned[2].rstrip(";"))
     if direct := _DIRECT.match(line):
-        return Distribution(direct[1], _in_url(direct[2]), Value(direct[2]), Absent("NotEditable"))
+        return Distribution(direct[1], _in_url(direct[2]), Value(direct[2]), _NOT_EDITABLE)
     if legacy := _LEGACY.fullmatch(line):
         return _indexed(legacy[1], legacy[2], legacy[3] or "")
     words = line.split(None, 2)
@@ -131,9 +131,11 @@ def _row(found: _Found, line: str) -> Distribution | None:
 
 def _take(found: _Found, line: str) -> None:
     """One line into what was found so far."""
-    if not line or _RULE.match(line):
+    if pinned := _PINNED.fullmatch(line):
+        found.listed.append(_indexed(pinned[1], pinned[2].rstrip(";")))
+    elif not line or _RULE.match(line):
         return
-    if line.split(None, 2)[:2] == ["Package", "Version"]:
+    elif line.split(None, 2)[:2] == ["Package", "Version"]:
         found.columns = True
     elif line.startswith("-e "):
         _editable(found, line)
@@ -155,8 +157,9 @@ def _summed(found: _Found, broken: tuple[str, ...]) -> Distributions:
     packages: dict[str, Distribution] = {}
     repeated = []
     for package in found.listed:
-        if packages.setdefault(normal(package.name), package) is not package:
-            repeated.append(normal(package.name))
+        name = normal(package.name)
+        if packages.setdefault(name, package) is not package:
+            repeated.append(name)
     return Distributions(
         packages=packages,
         count=len(packages),
@@ -180,7 +183,7 @@ def parse(said: str) -> Fact[Distributions]:
     found = _Found()
     for line in lines:
         _take(found, line)
-    broken = dict.fromkeys(word[1] for line in lines if (word := _BROKEN.search(line[:400])))
+    broken = dict.fromkeys(word[1] for line in lines if "invalid" in line and (word := _BROKEN.search(line[:400])))
     if not found.listed:
         return found.unread[0] if found.unread else Unknown("NothingListed")
     return Value(_summed(found, tuple(broken)))

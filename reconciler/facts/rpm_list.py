@@ -11,6 +11,11 @@ from reconciler.model.fact import Absent, Fact, Unknown, Value
 
 _X86 = ("x86_64", "x86_64_v2", "i386", "i486", "i586", "i686", "athlon", "ia64")
 _ARCHES = frozenset((*_X86, "noarch", "aarch64", "armv7hl", "ppc", "ppc64", "ppc64le", "s390", "s390x", "riscv64", "src", "nosrc"))
+_ARCH = {name: Value(name) for name in _ARCHES}
+# the common line: no part holds a dash but the name, so there is one way to match and it is found in linear time
+_COMMON = re.compile(
+    r"([A-Za-z0-9_][A-Za-z0-9._+-]*)-([A-Za-z0-9._+~^]+)-([A-Za-z0-9._+~^]+)\.(" + "|".join(sorted(_ARCHES, reverse=True)) + ")"
+)
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]*")
 _PART = re.compile(r"(?:([0-9]{1,9}):)?([A-Za-z0-9._+~^]+)")
 _HEADING = re.compile(
@@ -71,14 +76,27 @@ class _Found:
 def _listed(name: str, epoch: Fact[int], version: str, release: str, arch: Fact[str], repository: Fact[str]) -> Listed | None:
     if not (_NAME.fullmatch(name) and _PART.fullmatch(version) and _PART.fullmatch(release)):
         return None
-    _, marked, kernel = name.partition(f"-{version}-")
-    built: Fact[str] = Value(kernel) if marked and kernel else _NOT_IN_NAME
-    return Listed(name, epoch, version, release, f"{version}-{release}", arch, repository, built)
+    return Listed(name, epoch, version, release, f"{version}-{release}", arch, repository, _built_for(name, version))
+
+
+def _built_for(name: str, version: str) -> Fact[str]:
+    """kmod-nvidia-open-580.105.08-6.12.0-124.20.1: the kernel stands behind the version."""
+    kernel = name.partition(f"-{version}-")[2] if version in name else ""
+    return Value(kernel) if kernel else _NOT_IN_NAME
+
+
+def _common(line: str) -> Listed | None:
+    """NAME-VERSION-RELEASE.ARCH and nothing else."""
+    found = _COMMON.fullmatch(line)
+    if not found:
+        return None
+    name, version, release, arch = found.groups()
+    return Listed(name, _NOT_SHOWN, version, release, f"{version}-{release}", _ARCH[arch], _NOT_SHOWN, _built_for(name, version))
 
 
 def _split_arch(word: str) -> tuple[str, Fact[str]]:
     front, dot, arch = word.rpartition(".")
-    return (front, Value(arch)) if dot and arch in _ARCHES else (word, _NOT_SHOWN)
+    return (front, _ARCH[arch]) if dot and arch in _ARCHES else (word, _NOT_SHOWN)
 
 
 def _nevra(word: str) -> Listed | None:
@@ -159,7 +177,9 @@ def _end_block(found: _Found) -> None:
 
 def _take(found: _Found, line: str) -> None:
     """One line into what was found so far."""
-    if line.startswith(("error:", "warning: rpmdb", "rpmdb:")):
+    if not found.block and (common := _common(line)):
+        found.packages.append(common)
+    elif line.startswith(("error:", "warning: rpmdb", "rpmdb:")):
         found.errors.append(raw.clean(line[:1000]))
     elif line.endswith("installed") and (absent := _NOT_INSTALLED.match(line)):
         found.missing.append(absent[1])
