@@ -149,7 +149,8 @@ def _full(rows: tuple[Fact[Filesystem], ...]) -> Fact[tuple[str, ...]]:
 
 def parse(said: str) -> Fact[Table]:
     """`df` with any of -a -h -i -k -l -P -T. Unknown(NoTable) where no header stands before the rows."""
-    lines = _unwrapped(text.clean(said).split("\n"))
+    whole, cut = scalars.ended(text.clean(said))
+    lines = _unwrapped(whole)
     complaints = tuple(raw.clean(line[:1000]) for line in lines if _COMPLAINT.match(line[:200]))
     table = [line for line in lines if not _COMPLAINT.match(line[:200])]
     if absent := scalars.no_command(table[:1], "df"):
@@ -157,7 +158,7 @@ def parse(said: str) -> Fact[Table]:
     if not table or _share(table[0][:10_000].split()):
         return Unknown("NoTable", raw.clean(table[0][:400], 120) if table else "")
     header = _header(table[0][:400])
-    rows = tuple(_row(line, header) for line in table[1:])
+    rows = (*(_row(line, header) for line in table[1:]), *cut)
     if not any(isinstance(row, Value) for row in rows):
         return Unknown("NoRows", complaints[0] if complaints else raw.clean(table[0][:400], 120))
     return Value(Table(rows=rows, rounded=header.rounded, full=_full(rows), complaints=complaints))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from reconciler.facts import raw, text
+from reconciler.facts import raw, scalars, text
 from reconciler.model.fact import Absent, Fact, Unknown, Value
 
 _SAID = re.compile(r"\bNCCL (INFO|WARN|TRACE|ABORT) +(.*)")
@@ -218,12 +218,15 @@ def _summed(found: _Found) -> NcclLog:
 
 
 def parse(said: str) -> Fact[NcclLog]:
-    """A log in which NCCL speaks; Unknown(NoNcclLines) where it does not: NCCL_DEBUG was not set, or it is another log."""
-    lines = text.clean(said).split("\n")
+    """A log in which NCCL speaks; a last line that has no end yet is not read.
+
+    Unknown(NoNcclLines) where it does not speak: NCCL_DEBUG was not set, or it is another log.
+    """
+    lines, _ = scalars.ended(text.clean(said))
     found = _Found()
-    for line, after in zip(lines, [*lines[1:], ""], strict=True):
+    for line, after in zip(lines, [*lines[1:], ""], strict=False):
         if "CCL" in line:
             _take(found, line, after)
     log = _summed(found)
     heard = (found.versions, found.nets, found.networks, found.hosts, found.warnings, found.distances, found.errors, found.settings)
-    return Value(log) if any(heard) else Unknown("NoNcclLines", raw.clean(lines[0][:400], 120))
+    return Value(log) if any(heard) else Unknown("NoNcclLines", raw.clean(said[:400], 120))

@@ -55,7 +55,7 @@ class Rank:
 
 @dataclass(frozen=True, slots=True)
 class NcclTest:
-    """A run. Its summary is Unknown(Missing) where the text ends before it, Unknown(Several) where several runs disagree.
+    """A run. Its summary is Unknown(Missing) where the text ends before it or in it, Unknown(Several) where several runs disagree.
 
     `out_of_bounds` as it is printed (`0 OK`), `ok` what it says. `best_busbw_gb_s`: of the readable rows, out of place.
     """
@@ -195,10 +195,10 @@ def _summed(found: _Found) -> NcclTest:
 
 def parse(said: str) -> Fact[NcclTest]:
     """Output of one collective's test, between log lines or not; Unknown(NoTest) where there is neither table nor summary."""
-    lines = text.clean(said).split("\n")
+    lines, cut = scalars.ended(text.clean(said))
     found = _Found()
     for line in lines:
         _take(found, line)
     if not (found.columns or found.failures or "Avg bus bandwidth" in found.said):
-        return Unknown("NoTest", raw.clean(lines[0][:400], 120))
+        return cut[0] if cut else Unknown("NoTest", raw.clean(lines[0][:400], 120) if lines else "")
     return Value(_summed(found))

@@ -177,12 +177,16 @@ def _summed(found: _Found, broken: tuple[str, ...]) -> Distributions:
 
 def parse(said: str) -> Fact[Distributions]:
     """`pip freeze` or `pip list`. Unknown where nothing is listed; Absent(NotInstalled) where there is no pip."""
-    lines = [line.strip() for line in text.clean(said).split("\n")]
-    if absent := scalars.no_command(lines, "pip"):
+    clean = text.clean(said)
+    # JSON says itself where it ends
+    whole, cut = scalars.ended(clean + "\n" if clean.endswith("}]") else clean)
+    lines = [line.strip() for line in whole]
+    if absent := scalars.no_command([*lines, *(line.detail for line in cut)], "pip"):
         return absent
     found = _Found()
     for line in lines:
         _take(found, line)
+    found.unread += cut
     broken = dict.fromkeys(word[1] for line in lines if "invalid" in line and (word := _BROKEN.search(line[:400])))
     if not found.listed:
         return found.unread[0] if found.unread else Unknown("NothingListed")

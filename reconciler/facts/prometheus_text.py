@@ -48,10 +48,12 @@ def sample(line: str) -> Sample | Unknown:
 
 
 def samples(clean: str, prefix: str) -> Iterator[Sample | Unknown]:
-    """All samples whose name begins with `prefix`, and the lines that begin so and are none."""
-    for line in clean.split("\n"):
+    """All samples whose name begins with `prefix`, and the lines that begin so and are none, or have no end and may be cut."""
+    lines, cut = scalars.ended(clean)
+    for line in lines:
         if line.startswith(prefix) or (line[:1] in " \t" and line.lstrip().startswith(prefix)):
             yield sample(line)
+    yield from (line for line in cut if line.detail.startswith(prefix))
 
 
 def same(one: Fact[float] | None, other: Fact[float]) -> Fact[float]:

@@ -6,7 +6,7 @@ import json
 import re
 from dataclasses import dataclass, field
 
-from reconciler.facts import raw, text
+from reconciler.facts import raw, scalars, text
 from reconciler.model.fact import Absent, Fact, Unknown, Value
 
 _X86 = ("x86_64", "x86_64_v2", "i386", "i486", "i586", "i686", "athlon", "ia64")
@@ -217,9 +217,11 @@ def _driver(packages: list[Listed]) -> Fact[str]:
 def parse(said: str) -> Fact[PackageList]:
     """Unknown where nothing is listed: rpm itself is a package, and a damaged database lists none. Several of a name stay."""
     found = _Found()
-    for line in _unwrapped(text.clean(said).split("\n")):
+    lines, cut = scalars.ended(text.clean(said))
+    for line in _unwrapped(lines):
         _take(found, line)
     _end_block(found)
+    found.unread += cut
     if not found.packages and not found.missing:
         if found.errors:
             return Unknown("DatabaseDamaged", found.errors[0])

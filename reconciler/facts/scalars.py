@@ -44,6 +44,13 @@ def wanted_whole(fields: dict[str, str], key: str) -> Fact[int]:
     return whole(fields[key]) if fields.get(key) else Unknown("Missing", key)
 
 
+def ended(clean: str) -> tuple[list[str], tuple[Unknown, ...]]:
+    """The lines of a text that have an end, and Unknown(NoLineEnd) for a last one that has none: `2.6.` may be 2.6.0, cut."""
+    lines = clean.split("\n")
+    last = lines.pop()
+    return lines, (Unknown("NoLineEnd", raw.clean(last[:400], 120)),) if last.strip() else ()
+
+
 def no_command(found: list[str], command: str) -> Absent | None:
     """What a shell says for a command that is not there: `bash: chronyc: command not found`."""
     first = next((line for line in found if line.strip()), "")[:300]

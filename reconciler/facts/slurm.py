@@ -184,18 +184,23 @@ def _summed(found: list[dict[str, str]], reasons: tuple[Fact[Reason], ...], vers
 
 
 def parse(said: str) -> Fact[Slurm]:
-    """The form is told by the text. Unknown(ControllerUnreachable) and Absent(NoSuchNode) are Slurm's own answers."""
+    """The form is told by the text; a last line without end is not read.
+
+    Unknown(ControllerUnreachable) and Absent(NoSuchNode) are Slurm's own answers.
+    """
     clean = text.clean(said)
     lines = clean.split("\n")
     speaking = [line for line in lines if line.strip()]
     if absent := (scalars.no_command(speaking, "scontrol") or scalars.no_command(speaking, "sinfo")):
         return absent
-    if not speaking:
-        return Unknown("NoText")
     if failed := _FAILED.search(clean[:10_000]):
         return Unknown("ControllerUnreachable", failed[0])
-    if speaking[0].lstrip().startswith("{"):
+    if clean.lstrip()[:1] == "{":
         return _from_json(clean)
+    whole, cut = scalars.ended(clean)
+    speaking = [line for line in whole if line.strip()]
+    if not speaking:
+        return cut[0] if cut else Unknown("NoText")
     if "NodeName=" in clean and (nodes := _scontrol(speaking)):
         return Value(_summed(nodes, (), Unknown("NotShown")))
     if _MISSING.search(clean[:10_000]):

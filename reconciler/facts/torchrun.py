@@ -134,13 +134,13 @@ def _root(found: _Found) -> Fact[Failure]:
 
 def parse(said: str) -> Fact[Report]:
     """A log with torchrun's report; Unknown(NoReport) without one: the log may be cut, or nothing failed."""
-    lines = text.clean(said).split("\n")
+    lines, _ = scalars.ended(text.clean(said))
     found = _Found()
     for line in lines:
         if line:
             _take(found, line.rstrip())
     blocks = [_failure(block) for block in found.blocks if block]
     if not (blocks or found.exits):
-        return Unknown("NoReport", raw.clean(lines[-1][:400], 120))
+        return Unknown("NoReport", raw.clean(said[-400:], 120))
     program: Fact[str] = Value(found.programs[0]) if found.programs else Unknown("Missing")
     return Value(Report(program, _root(found), tuple(blocks), tuple(found.exits)))

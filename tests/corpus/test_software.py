@@ -192,3 +192,37 @@ def test_labels_hold_what_looks_like_syntax() -> None:
     text = 'vllm:num_requests_running{model_name="a\\"b}, c=\\"d",engine="1"} 2 1700000000000\n'
     found = value("vllm-metrics", text)["engines"][0]
     assert (found["model"], found["engine"], found["running"]) == ('a"b}, c="d', "1", 2.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("vllm-metrics", 'vllm:num_requests_running{engine="0"} 24', "Unknown(NoLineEnd)"),
+        ("dcgm-metrics", 'DCGM_FI_DEV_XID_ERRORS{UUID="GPU-1"} 7', "Unknown(NoLineEnd)"),
+        ("pip", "torch==2.6.", "Unknown(NoLineEnd)"),
+        ("rpm-qa", "bash-5.1.8-9", "Unknown(NoLineEnd)"),
+        ("slurm", "n1,down", "Unknown(NoLineEnd)"),
+        ("nccl-tests", "# Avg bus bandwidth    : 11", "Unknown(NoLineEnd)"),
+    ],
+)
+def test_a_line_without_end_may_be_cut_and_is_not_believed(name: str, text: str, expected: str) -> None:
+    assert answer(FORMATS[name](text)) == expected
+
+
+def test_what_is_cut_takes_nothing_else_along() -> None:
+    assert value("pip", "torch==2.6.0\nvllm==0.8")["packages"].keys() == {"torch"}
+    assert value("pip", '[{"name": "torch", "version": "2.6.0"}]')["count"] == 1
+    cut = value("rpm-qa", "bash-5.1.8-9.el9.x86_64\nkernel-5.14.0-4")
+    assert (list(cut["versions"]), cut["complete"]) == (["bash"], False)
+    rows = value("df", sample("df/df-h-centos").rstrip("\n"))["rows"]
+    assert (len(rows), rows[-1]["unknown"]) == (7, "NoLineEnd")
+
+
+def test_names_are_split_from_the_right_and_dates_left_out() -> None:
+    old = value("rpm-qa", sample("rpm-qa/no-arch-compat-names"))
+    assert (len(old["packages"]), old["complete"]) == (36, True)
+    assert old["versions"]["compat-libstdc++-33"] == ["3.2.3-47.3", "3.2.3-61", "3.2.3-69.el6", "3.2.3-72.el7"]
+    assert old["versions"]["flash-plugin"][0] == "11.2.202.635-release"
+    dated = value("rpm-qa", sample("rpm-qa/wide-date-column-gpg-pubkey"))
+    assert (len(dated["packages"]), len(dated["keys"]), dated["complete"]) == (14, 1, True)
+    assert dated["versions"]["vmware-tools"] == ["8.3.19-1310361.el6"]
