@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import click
 
 from reconciler.commands import common
 from reconciler.errors import Usage
-from reconciler.facts.formats import FORMATS, Parser, plain
+from reconciler.facts.formats import FORMATS, plain
 from reconciler.model.fact import Absent, Fact, Unknown
 from reconciler.model.words import nearest
 from reconciler.render import facts as render
@@ -26,10 +27,10 @@ def facts() -> None:
 @common.as_json
 def parse(format_: str, file: str, as_json: bool) -> int:
     """Understand FILE, the saved output of a command, as FORMAT (nvsmi-q, topo, kernel-log ...; `-`: standard input)."""
-    parser: Parser | None = FORMATS.get(format_)
+    parser = FORMATS.get(format_)
     if parser is None:
         raise Usage("NoSuchFormat", name=format_, nearest=nearest(format_, FORMATS), formats=list(FORMATS))
-    data = click.get_binary_stream("stdin").read() if file == "-" else Path(file).read_bytes()
+    data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     found: Fact[Any] = parser(data.decode("utf-8", "replace"))
     if as_json:
         common.print_json(plain(found))

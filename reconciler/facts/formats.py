@@ -7,11 +7,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from reconciler.facts import (
+    collect_env,
+    dcgm_metrics,
+    disk_space,
     driver_version,
+    ds_report,
     ibstat,
     ibv_devinfo,
     ip_link,
     kernel_log,
+    nccl_log,
+    nccl_tests,
     nvcc,
     nvsmi_csv,
     nvsmi_error,
@@ -21,19 +27,32 @@ from reconciler.facts import (
     nvsmi_table,
     nvsmi_xml,
     pci,
+    pip_list,
     rdma_link,
+    rpm_list,
+    slurm,
+    time_sync,
     topology,
+    torchrun,
+    vllm_metrics,
 )
 from reconciler.model.fact import Absent, Fact, Unknown, Value
 
 Parser = Callable[[str], Fact[Any]]
 
 FORMATS: dict[str, Parser] = {
+    "chronyc": time_sync.parse,
+    "collect-env": collect_env.parse,
+    "dcgm-metrics": dcgm_metrics.parse,
+    "df": disk_space.parse,
+    "ds-report": ds_report.parse,
     "ibstat": ibstat.parse,
     "ibv-devinfo": ibv_devinfo.parse,
     "ip-link": ip_link.parse,
     "kernel-log": kernel_log.parse,
     "lspci": pci.parse,
+    "nccl-log": nccl_log.parse,
+    "nccl-tests": nccl_tests.parse,
     "nvcc": nvcc.parse,
     "nvsmi-csv": nvsmi_csv.parse,
     "nvsmi-error": nvsmi_error.parse,
@@ -42,9 +61,14 @@ FORMATS: dict[str, Parser] = {
     "nvsmi-q": nvsmi_q.parse,
     "nvsmi-table": nvsmi_table.parse,
     "nvsmi-xml": nvsmi_xml.parse,
+    "pip": pip_list.parse,
     "proc-driver-version": driver_version.parse,
     "rdma-link": rdma_link.parse,
+    "rpm-qa": rpm_list.parse,
+    "slurm": slurm.parse,
     "topo": topology.parse,
+    "torchrun": torchrun.parse,
+    "vllm-metrics": vllm_metrics.parse,
 }
 
 
