@@ -23,6 +23,7 @@ COMMANDS = {
     "drift": ("reconciler.commands.plan:drift", "Show what changed on the nodes although Git did not."),
     "status": ("reconciler.commands.status:status", "Show each node's last plan and outcome, and how old they are."),
     "history": ("reconciler.commands.status:history", "List what was applied, or the records of one apply."),
+    "facts": ("reconciler.commands.facts:facts", "Understand saved output of nvidia-smi, rpm, dmesg and others."),
     "snapshot": ("reconciler.commands.snapshot:snapshot", "Take, list and show recorded states of the nodes."),
     "state": ("reconciler.commands.state:state", "Look after the controller's own records."),
 }

@@ -104,6 +104,7 @@ _SENTENCES = {
     "NoRecording": "there is no recording of {name} in {path}",
     "WrongSetting": "{name} is {value}; allowed: {allowed}",
     "NeedsCommit": "{path} is not in Git: apply carries out commits only",
+    "NoSuchFormat": "'{name}' is not a format that is known ({formats})",
     "NoSuchPlan": "no apply in the history has the id '{name}'",
     "NoSuchSnapshot": "there is no snapshot '{name}'",
     "NoSnapshots": "nothing was recorded yet",

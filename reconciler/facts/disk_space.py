@@ -1,0 +1,164 @@
+"""How full filesystems are, in bytes or in inodes: `df`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from reconciler.facts import raw, scalars, text
+from reconciler.model.fact import Absent, Fact, Unknown, Value
+
+_SIZE = re.compile(r"([0-9]{1,20}(?:[.,][0-9]{1,3})?)([KkMGTPEZYR]?)(?:i?B)?")
+_POWER = {"": 0, "K": 1, "k": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6, "Z": 7, "Y": 8, "R": 9}
+_PERCENT = re.compile(r"([0-9]{1,4})%")
+_BLOCKS = re.compile(r"([0-9]{1,6})([KMGkB]?)B?-")  # 1K-blocks, 1024-blocks, 1M-blocks, 1K-Blöcke
+_TYPE = {"Type", "Typ", "Tipo", "类型", "類型", "タイプ"}
+_NOT_APPLICABLE, _NOT_SHOWN = Absent("NotApplicable"), Unknown("NotShown")
+_COMPLAINT = re.compile(r"^(?:\S*/)?df: ")
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """Three cells of a row, in the unit that the row's field says: Absent(NotApplicable) for `-`."""
+
+    total: Fact[int]
+    used: Fact[int]
+    available: Fact[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Filesystem:
+    """One row. `bytes` or `inodes`, as the table counts. `used_percent` is df's own, which leaves out the root's reserve."""
+
+    source: str
+    type: Fact[str]
+    bytes: Fact[Space]
+    inodes: Fact[Space]
+    used_percent: Fact[int]
+    mounted_on: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """`rows` in order, what could not be read in its place. `rounded`: df -h, powers of 1024.
+
+    `full`: mount points of which 100 % is used, Unknown where a row or a percentage could not be read.
+    `complaints`: what df said about file systems that it could not ask; they have no row.
+    """
+
+    rows: tuple[Fact[Filesystem], ...]
+    rounded: bool
+    full: Fact[tuple[str, ...]]
+    complaints: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    """What the header says: `unit` in bytes a cell counts, 0 for inodes."""
+
+    unit: int
+    typed: bool
+    rounded: bool
+
+
+def _header(line: str) -> _Header:
+    """In any language: a block size says blocks, `Inodes` says inodes, anything else is a size for people."""
+    words = line.split()
+    typed = len(words) > 1 and words[1] in _TYPE
+    counted = words[1 + typed] if len(words) > 1 + typed else ""
+    if "node" in counted.lower() or "inode" in line.lower():
+        return _Header(0, typed, "%" not in line)
+    found = _BLOCKS.match(counted)
+    if not found:
+        return _Header(1, typed, True)
+    return _Header(int(found[1]) * 1024 ** _POWER.get(found[2], 0), typed, False)
+
+
+def _cell(cell: str, unit: int) -> Fact[int]:
+    if cell == "-":
+        return _NOT_APPLICABLE
+    if unit and cell.isdecimal() and len(cell) <= 20:
+        return Value(int(cell) * unit)
+    found = _SIZE.fullmatch(cell)
+    if not found:
+        return scalars.strange(cell)
+    amount, scale = found[1].replace(",", "."), 1024 ** _POWER[found[2]] * (unit or 1)
+    return Value(int(amount) * scale if "." not in amount else round(float(amount) * scale))
+
+
+def _percent(cell: str) -> Fact[int]:
+    if cell == "-":
+        return _NOT_APPLICABLE
+    found = _PERCENT.fullmatch(cell)
+    return Value(int(found[1])) if found else scalars.strange(cell)
+
+
+def _is_count(word: str) -> bool:
+    return word == "-" or (word.isdecimal() and len(word) <= 20) or _SIZE.fullmatch(word) is not None
+
+
+def _share(words: list[str]) -> int:
+    """Where the percentage of a row stands: behind three counts and before a mount point; 0 where there is none."""
+    for i in range(4, len(words) - 1):
+        if (words[i] == "-" or words[i].endswith("%")) and words[i + 1][0] == "/" and all(map(_is_count, words[i - 3 : i])):
+            return i
+    return 0
+
+
+def _row(line: str, header: _Header) -> Fact[Filesystem]:
+    """From the percentage to the left: sources and mount points may hold blanks."""
+    words = line[:10_000].split()
+    at = _share(words)
+    typed = header.typed and at > 4
+    if not at:
+        return Unknown("UnreadableRow", raw.clean(line[:400], 120))
+    space = Space(*(_cell(word, header.unit) for word in words[at - 3 : at]))
+    return Value(
+        Filesystem(
+            source=" ".join(words[: at - 3 - typed]),
+            type=Value(words[at - 4]) if typed else _NOT_SHOWN,
+            bytes=Value(space) if header.unit else _NOT_SHOWN,
+            inodes=_NOT_SHOWN if header.unit else Value(space),
+            used_percent=_percent(words[at]),
+            mounted_on=line.split(None, at + 1)[-1].rstrip(),
+        )
+    )
+
+
+def _unwrapped(lines: list[str]) -> list[str]:
+    """df breaks a line behind a long source: its numbers follow, indented; other programs put blank lines between."""
+    whole: list[str] = []
+    for line in lines:
+        if whole and line[:1] == " " and " " not in whole[-1] and "/" in line:
+            whole[-1] += " " + line.strip()
+        elif line.strip():
+            whole.append(line.rstrip())
+    return whole
+
+
+def _full(rows: tuple[Fact[Filesystem], ...]) -> Fact[tuple[str, ...]]:
+    found = []
+    for row in rows:
+        if not isinstance(row, Value) or isinstance(row.value.used_percent, Unknown):
+            return Unknown("UnreadRows")
+        share = row.value.used_percent
+        if isinstance(share, Value) and share.value >= 100:
+            found.append(row.value.mounted_on)
+    return Value(tuple(found))
+
+
+def parse(said: str) -> Fact[Table]:
+    """`df` with any of -a -h -i -k -l -P -T. Unknown(NoTable) where no header stands before the rows."""
+    whole, cut = scalars.ended(text.clean(said))
+    lines = _unwrapped(whole)
+    complaints = tuple(raw.clean(line[:1000]) for line in lines if _COMPLAINT.match(line[:200]))
+    table = [line for line in lines if not _COMPLAINT.match(line[:200])]
+    if absent := scalars.no_command(table[:1], "df"):
+        return absent
+    if not table or _share(table[0][:10_000].split()):
+        return Unknown("NoTable", raw.clean(table[0][:400], 120) if table else "")
+    header = _header(table[0][:400])
+    rows = (*(_row(line, header) for line in table[1:]), *cut)
+    if not any(isinstance(row, Value) for row in rows):
+        return Unknown("NoRows", complaints[0] if complaints else raw.clean(table[0][:400], 120))
+    return Value(Table(rows=rows, rounded=header.rounded, full=_full(rows), complaints=complaints))

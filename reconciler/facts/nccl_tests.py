@@ -1,0 +1,204 @@
+"""Results of nccl-tests and rccl-tests: all_reduce_perf and the like, old and new columns, with or without `#`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from reconciler.facts import raw, scalars, text
+from reconciler.model.fact import Absent, Fact, Unknown, Value
+
+_VERSION = re.compile(r"\b[NR]CCL version *:? *([0-9][0-9A-Za-z.+_-]*)")
+_TEST = re.compile(r"Collective test starting: *(\S+)")
+_OPTION = re.compile(r"\b(nThread|nGpus|minBytes|maxBytes|warmup iters|agg iters|iters|validation|graph):? ([0-9]+)")
+_RANK = re.compile(r"Rank +([0-9]{1,7}) .{0,60}?Pid +[0-9]+ on +(\S+) device +([0-9]{1,4}) \[([^\]]{1,20})\] *(.*)")
+_SUMMARY = re.compile(r"^[#\s]*(Avg bus bandwidth|Out of bounds values) *: *(.*?)\s*$")
+_OUT_OF_BOUNDS = re.compile(r"([0-9]{1,20}) +(OK|FAILED)")
+_FAILURE = re.compile(r"Test (?:NCCL|CUDA|failure|failed|timeout)|unhandled (?:cuda|system) error|C(?:UDA|uda) failure")
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """One half of a row. GB/s are powers of ten. `wrong` counts wrong values; old versions measure an `error` instead.
+
+    Absent(NotValidated): the run did not check. 0.0 is what nccl-tests rounds to.
+    """
+
+    time_us: Fact[float]
+    algbw_gb_s: Fact[float]
+    busbw_gb_s: Fact[float]
+    wrong: Fact[int]
+    error: Fact[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One message size in bytes; `root` is -1 where the collective has none."""
+
+    size_bytes: int
+    count: Fact[int]
+    type: Fact[str]
+    redop: Fact[str]
+    root: Fact[int]
+    out_of_place: Timing
+    in_place: Timing
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    rank: int
+    host: str
+    device: int
+    bus_id: str
+    gpu: str
+
+
+@dataclass(frozen=True, slots=True)
+class NcclTest:
+    """A run. Its summary is Unknown(Missing) where the text ends before it or in it, Unknown(Several) where several runs disagree.
+
+    `out_of_bounds` as it is printed (`0 OK`), `ok` what it says. `best_busbw_gb_s`: of the readable rows, out of place.
+    """
+
+    test: Fact[str]
+    nccl: Fact[str]
+    validation: Fact[int]
+    options: dict[str, int]
+    ranks: tuple[Rank, ...]
+    rows: tuple[Fact[Row], ...]
+    avg_busbw_gb_s: Fact[float]
+    best_busbw_gb_s: Fact[float]
+    out_of_bounds: Fact[str]
+    wrong_values: Fact[int]
+    ok: Fact[bool]
+    failures: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Found:
+    columns: list[str] = field(default_factory=list)
+    rows: list[Fact[Row]] = field(default_factory=list)
+    ranks: list[Rank] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    options: dict[str, int] = field(default_factory=dict)
+    said: dict[str, dict[str, None]] = field(default_factory=dict)
+
+    def say(self, key: str, value: str) -> None:
+        self.said.setdefault(key, {})[value] = None
+
+    def one(self, key: str) -> Fact[str]:
+        """What all runs in the text agree on."""
+        found = self.said.get(key, {})
+        if len(found) > 1:
+            return Unknown("Several", raw.clean(", ".join(list(found)[:8])))
+        return Value(next(iter(found))) if found else Unknown("Missing", key)
+
+
+def _measured(cells: dict[str, str], key: str) -> Fact[float]:
+    if cells.get(key) == "N/A":
+        return Absent("NotMeasured")
+    return scalars.wanted_real(cells, key)
+
+
+def _timing(cells: dict[str, str]) -> Timing:
+    """Cells by column: time, algbw, busbw, and wrong or error."""
+    unchecked = Absent("NotValidated")
+    wrong: Fact[int] = unchecked if cells.get("wrong") == "N/A" else scalars.wanted_whole(cells, "wrong")
+    error: Fact[float] = unchecked if cells.get("error") == "N/A" else scalars.wanted_real(cells, "error")
+    return Timing(
+        time_us=_measured(cells, "time"),
+        algbw_gb_s=_measured(cells, "algbw"),
+        busbw_gb_s=_measured(cells, "busbw"),
+        wrong=wrong if "wrong" in cells else Absent("NoSuchColumn"),
+        error=error if "error" in cells else Absent("NoSuchColumn"),
+    )
+
+
+def _row(columns: list[str], words: list[str]) -> Fact[Row]:
+    """A row by its header's columns, of which time, algbw, busbw and wrong come twice."""
+    second = len(columns) - columns[::-1].index("time") - 1
+    size = scalars.whole(words[0])
+    if len(words) != len(columns) or not isinstance(size, Value):
+        return Unknown("UnreadableRow", raw.clean(" ".join(words)[:400], 120))
+    first = dict(zip(columns[:second], words[:second], strict=True))
+    return Value(
+        Row(
+            size_bytes=size.value,
+            count=scalars.wanted_whole(first, "count"),
+            type=scalars.wanted(first, "type"),
+            redop=scalars.wanted(first, "redop"),
+            root=scalars.whole(first["root"]) if "root" in first else Absent("NoSuchColumn"),
+            out_of_place=_timing(first),
+            in_place=_timing(dict(zip(columns[second:], words[second:], strict=True))),
+        )
+    )
+
+
+def _header(line: str) -> list[str]:
+    """The columns that a line names; none where it is no header."""
+    words = line.replace("#", " ").split()
+    return words if words[:2] == ["size", "count"] and words.count("time") == 2 and "busbw" in words else []
+
+
+def _comment(found: _Found, line: str) -> None:
+    """A line that is no row."""
+    if " : " in line and (summary := _SUMMARY.match(line[:400])):
+        found.say(summary[1], summary[2])
+    elif "busbw" in line and (columns := _header(line[:1000])):
+        found.columns = columns
+    elif "Rank " in line and (rank := _RANK.search(line[:1000])):
+        found.ranks.append(Rank(int(rank[1]), rank[2], int(rank[3]), rank[4], rank[5].strip()))
+    elif _FAILURE.search(line[:1000]):
+        found.failures.append(raw.clean(line[:1000]))
+    elif "CCL version" in line and (version := _VERSION.search(line[:1000])):
+        found.say("version", version[1])
+    elif "Collective test" in line and (test := _TEST.search(line[:1000])):
+        found.say("test", test[1])
+    elif "nThread" in line:
+        found.options = {name: int(value[:18]) for name, value in _OPTION.findall(line[:1000])}
+        found.say("validation", str(found.options.get("validation", "")))
+
+
+def _take(found: _Found, line: str) -> None:
+    words = line.split(None, 40) if found.columns and line.lstrip()[:1].isdigit() else []
+    if words and words[0].isascii() and words[0].isdigit() and len(words) > len(found.columns) // 2:
+        found.rows.append(_row(found.columns, words))
+    else:
+        _comment(found, line)
+
+
+def _best(rows: list[Fact[Row]]) -> Fact[float]:
+    speeds = [row.value.out_of_place.busbw_gb_s for row in rows if isinstance(row, Value)]
+    known = [speed.value for speed in speeds if isinstance(speed, Value)]
+    return Value(max(known)) if known else Unknown("NoRows")
+
+
+def _summed(found: _Found) -> NcclTest:
+    average, bounds, validation = found.one("Avg bus bandwidth"), found.one("Out of bounds values"), found.one("validation")
+    checked = _OUT_OF_BOUNDS.fullmatch(bounds.value) if isinstance(bounds, Value) else None
+    unread = Unknown("Unreadable", raw.clean(bounds.value, 120)) if isinstance(bounds, Value) else bounds
+    return NcclTest(
+        test=found.one("test"),
+        nccl=found.one("version"),
+        validation=scalars.whole(validation.value) if isinstance(validation, Value) else validation,
+        options=found.options,
+        ranks=tuple(found.ranks),
+        rows=tuple(found.rows),
+        avg_busbw_gb_s=scalars.real(average.value) if isinstance(average, Value) else average,
+        best_busbw_gb_s=_best(found.rows),
+        out_of_bounds=bounds,
+        wrong_values=Value(int(checked[1])) if checked else unread,
+        ok=Value(checked[2] == "OK") if checked else unread,
+        failures=tuple(found.failures),
+    )
+
+
+def parse(said: str) -> Fact[NcclTest]:
+    """Output of one collective's test, between log lines or not; Unknown(NoTest) where there is neither table nor summary."""
+    lines, cut = scalars.ended(text.clean(said))
+    found = _Found()
+    for line in lines:
+        _take(found, line)
+    if not (found.columns or found.failures or "Avg bus bandwidth" in found.said):
+        return cut[0] if cut else Unknown("NoTest", raw.clean(lines[0][:400], 120) if lines else "")
+    return Value(_summed(found))

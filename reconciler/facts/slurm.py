@@ -1,0 +1,212 @@
+"""Saved Slurm output about nodes: `scontrol show node` (lines or -o), sinfo (-N, -O, -R, --json) and what slurmctld logs."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from reconciler.facts import raw, scalars, text
+from reconciler.facts.slurm_node import Node, node
+from reconciler.model.fact import Absent, Fact, Unknown, Value
+
+_KEY = re.compile(r"(?:^|(?<=\s))([A-Z][A-Za-z]{0,40}(?:_[a-z]{1,20})?)=")
+_FAILED = re.compile(r"Unable to contact slurm controller|slurm_load_\w+ error|Zero Bytes were transmitted", re.IGNORECASE)
+_MISSING = re.compile(r"^Node \S+ not found$", re.MULTILINE)
+_STATE = re.compile(r"[A-Za-z_+]{2,60}[*~#!%$@^-]{0,4}")
+_GRES_USED = re.compile(r"[^\s(]+\(IDX:\S*\)(?:,\S+)?")
+_LOG = re.compile(r"Setting node (\S+) state to (\S+) with reason: ?(.*)|node (\S+) state set to (\S+)")
+# the form of `sinfo --json` and `scontrol show node --json` under the names of scontrol
+_JSON = {
+    "name": "NodeName",
+    "gres": "Gres",
+    "gres_used": "GresUsed",
+    "operating_system": "OS",
+    "version": "Version",
+    "slurmd_version": "Version",
+    "cpus": "CPUTot",
+    "effective_cpus": "CPUEfctv",
+    "real_memory": "RealMemory",
+    "free_memory": "FreeMem",
+    "free_mem": "FreeMem",
+    "reason": "Reason",
+    "reason_set_by_user": "ReasonBy",
+    "tres": "CfgTRES",
+    "tres_used": "AllocTRES",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One row of `sinfo -R`. `truncated`: the reason fills its column to the last character, so more may follow."""
+
+    reason: str
+    truncated: bool
+    user: Fact[str]
+    timestamp: Fact[str]
+    nodes: Fact[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Slurm:
+    """`nodes` in order, what could not be read in its place; one node may come several times (partitions).
+
+    `states`: the different states as they are written, sorted. `version`: of the controller where the form says it.
+    """
+
+    nodes: tuple[Fact[Node], ...]
+    reasons: tuple[Fact[Reason], ...]
+    states: tuple[str, ...]
+    version: Fact[str]
+
+
+def _pairs(line: str) -> dict[str, str]:
+    """`Key=value Key=value`: values may hold blanks and `=`, or nothing; a reason goes to the end of its line."""
+    front, marked, reason = line.partition(" Reason=") if not line.startswith("Reason=") else ("", "=", line[7:])
+    found = {"Reason": reason.strip()} if marked else {}
+    keys = list(_KEY.finditer(front))
+    ends = [*(key.start() for key in keys[1:]), len(front)]
+    for key, end in zip(keys, ends, strict=False):
+        found.setdefault(key[1], front[key.end() : end].strip())
+    return found
+
+
+def _scontrol(lines: list[str]) -> list[dict[str, str]]:
+    nodes: list[dict[str, str]] = []
+    for line in lines:
+        said = _pairs(" " + line.strip())
+        if "NodeName" in said:
+            nodes.append(said)
+        elif nodes:
+            nodes[-1] = {**said, **nodes[-1]} if len(nodes[-1]) < 200 else nodes[-1]
+    return nodes
+
+
+def _plain(value: Any) -> str | None:
+    """A JSON value as scontrol would write it; newer Slurm wraps numbers: {"set": true, "number": 5}."""
+    if isinstance(value, dict):
+        return _plain(value.get("number")) if value.get("set") is True else None
+    if isinstance(value, list):
+        return "+".join(item for item in value if isinstance(item, str))
+    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else None
+
+
+def _json_node(row: Any) -> dict[str, str]:
+    if not isinstance(row, dict):
+        return {}
+    found: dict[str, str] = {}
+    for key, name in _JSON.items():
+        value = _plain(row.get(key))
+        if value is not None and key in row:
+            found.setdefault(name, value)
+        elif key in row and name == "AllocTRES":
+            found[name] = ""
+    states = [part for key in ("state", "state_flags") if (part := _plain(row.get(key)))]
+    if states:
+        found["State"] = "+".join(states)
+    return found
+
+
+def _release(meta: Any) -> Fact[str]:
+    slurm = (meta.get("Slurm") or meta.get("slurm")) if isinstance(meta, dict) else None
+    release = slurm.get("release") if isinstance(slurm, dict) else None
+    return Value(release) if isinstance(release, str) and release else Unknown("Missing", "release")
+
+
+def _from_json(said: str) -> Fact[Slurm]:
+    try:
+        found = json.loads(said)
+    except (ValueError, RecursionError) as error:
+        return Unknown("NotJson", raw.clean(str(error)[:400], 120))
+    rows = found.get("nodes") if isinstance(found, dict) else None
+    if not isinstance(rows, list):
+        return Unknown("NoNodes", raw.clean(said[:400], 120))
+    return Value(_summed([_json_node(row) for row in rows], (), _release(found.get("meta"))))
+
+
+def _cells(line: str) -> dict[str, str]:
+    """A row without header: name first, then what the shape of each cell says; `lxfoo1,down*` and `sinfo -O` with its padding."""
+    cells = [cell.strip() for cell in line.split("|" if "|" in line else ",")[:50]]
+    found = {"NodeName": cells[0]} if len(cells) > 1 and cells[0] and " " not in cells[0] else {}
+    for cell in cells[1:]:
+        if _GRES_USED.fullmatch(cell[:400]):
+            found.setdefault("GresUsed", cell)
+        elif cell.startswith(("gpu:", "(null)")):
+            found.setdefault("Gres", cell)
+        elif _STATE.fullmatch(cell):
+            found.setdefault("State", cell)
+        elif cell.isdigit():
+            found.setdefault("CPUTot", cell)
+    return found if "State" in found else {}
+
+
+def _from_rows(lines: list[str]) -> Fact[Slurm]:
+    rows = [line for line in lines if line.strip() and not line.startswith(("NODELIST", "HOSTNAMES", "NODE_NAME"))]
+    found = [_cells(line) for line in rows]
+    if not any(found):
+        return Unknown("NoNodes", raw.clean(rows[0][:400], 120) if rows else "")
+    return Value(_summed(found, (), Unknown("NotShown")))
+
+
+def _reason(line: str, starts: list[int]) -> Fact[Reason]:
+    """Fixed columns: a reason holds blanks, and is cut where its column ends."""
+    ends = [*starts[1:], len(line)]
+    reason, *rest = (line[start:end].strip() for start, end in zip(starts, ends, strict=True))
+    facts = [Value(cell) if cell else Unknown("Missing") for cell in rest]
+    if not reason or len(facts) != 3:
+        return Unknown("UnreadableRow", raw.clean(line[:400], 120))
+    return Value(Reason(reason, len(reason) >= starts[1] - 1, *facts))
+
+
+def _from_reasons(lines: list[str]) -> Fact[Slurm]:
+    starts = [found.start() for found in re.finditer(r"\S+", lines[0][:2000])]
+    reasons = tuple(_reason(line, starts) for line in lines[1:] if line.strip())
+    return Value(Slurm((), reasons, (), Unknown("NotShown")))
+
+
+def _from_log(found: list[re.Match[str]]) -> Fact[Slurm]:
+    """What slurmctld did to its nodes: the states it set, in order, and the last reason."""
+    nodes: dict[str, dict[str, str]] = {}
+    for said in found:
+        name, state, reason = said[1] or said[4], said[2] or said[5], said[3]
+        fields = nodes.setdefault(name, {"NodeName": name})
+        if len(fields.get("State", "")) < 1000:
+            fields["State"] = "+".join(filter(None, (fields.get("State"), state)))
+        if reason:
+            fields["Reason"] = reason
+    return Value(_summed(list(nodes.values()), (), Unknown("NotShown")))
+
+
+def _summed(found: list[dict[str, str]], reasons: tuple[Fact[Reason], ...], version: Fact[str]) -> Slurm:
+    states = sorted({state for fields in found if (state := fields.get("State"))})
+    return Slurm(tuple(node(fields) for fields in found), reasons, tuple(states), version)
+
+
+def parse(said: str) -> Fact[Slurm]:
+    """The form is told by the text; a last line without end is not read.
+
+    Unknown(ControllerUnreachable) and Absent(NoSuchNode) are Slurm's own answers.
+    """
+    clean = text.clean(said)
+    lines = clean.split("\n")
+    speaking = [line for line in lines if line.strip()]
+    if absent := (scalars.no_command(speaking, "scontrol") or scalars.no_command(speaking, "sinfo")):
+        return absent
+    if failed := _FAILED.search(clean[:10_000]):
+        return Unknown("ControllerUnreachable", failed[0])
+    if clean.lstrip()[:1] == "{":
+        return _from_json(clean)
+    whole, cut = scalars.ended(clean)
+    speaking = [line for line in whole if line.strip()]
+    if not speaking:
+        return cut[0] if cut else Unknown("NoText")
+    if "NodeName=" in clean and (nodes := _scontrol(speaking)):
+        return Value(_summed(nodes, (), Unknown("NotShown")))
+    if _MISSING.search(clean[:10_000]):
+        return Absent("NoSuchNode")
+    if speaking[0].startswith("REASON"):
+        return _from_reasons(speaking)
+    if logged := [found for line in speaking if (found := _LOG.search(line))]:
+        return _from_log(logged)
+    return _from_rows(speaking)
