@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from reconciler.render.reasons import sentence
 from reconciler.render.text import safe
 
 
@@ -12,9 +13,10 @@ def lines(value: Any, indent: int = 0) -> list[str]:
     blank = "  " * indent
     if isinstance(value, dict):
         if "unknown" in value and set(value) <= {"unknown", "detail"}:
-            return [f"{blank}unknown: {safe(value['unknown'])} {safe(value.get('detail', ''))}".rstrip()]
+            detail = f" ({safe(value['detail'])})" if value.get("detail") else ""
+            return [f"{blank}unknown: {sentence(str(value['unknown']), value)}{detail}"]
         if set(value) == {"absent"}:
-            return [f"{blank}absent: {safe(value['absent'])}"]
+            return [f"{blank}absent: {sentence(str(value['absent']), {})}"]
         return [line for key, item in value.items() for line in _item(safe(key), item, indent)]
     if isinstance(value, list):
         return [line for number, item in enumerate(value) for line in _item(str(number), item, indent)]

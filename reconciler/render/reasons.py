@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from reconciler.errors import ReconcileError
+from reconciler.render.fact_reasons import SENTENCES
 from reconciler.render.text import duration, safe
 
 _SENTENCES = {
@@ -114,6 +115,7 @@ _SENTENCES = {
     "EmptyRepository": "{path} has no commit yet",
     "NoSuchPath": "{path} does not exist",
     "Unreadable": "{path} cannot be read: {detail}",
+    **SENTENCES,
 }
 
 

@@ -14,7 +14,7 @@ from reconciler.model.fact import Absent, Unknown, Value
 
 CORPUS = Path(__file__).parent.parent / "data" / "corpus"
 MINE = ("ibstat", "ibv-devinfo", "ip-link", "kernel-log", "lspci", "nvcc", "proc-driver-version", "rdma-link", "topo")
-SOON = 2.0  # seconds
+SOON = 10.0  # seconds of CPU: coverage traces every line, which makes this several times slower
 NOISE = ("\x1b[4m", "\x1b[0m", "\r", "\r\n", "\ufffd", "\x00", "\t", " ", "\n", "\u2028", "9" * 5000, "{", "'", ":", "-", "N/A")
 
 
@@ -49,11 +49,11 @@ def damaged(draw: st.DrawFn, name: str) -> str:
 
 
 def check(name: str, text: str) -> None:
-    start = time.monotonic()
+    start = time.process_time()
     answer = FORMATS[name](text)
     assert isinstance(answer, Value | Absent | Unknown)
     plain(answer)
-    assert time.monotonic() - start < SOON
+    assert time.process_time() - start < SOON
 
 
 @pytest.mark.parametrize("name", MINE)

@@ -15,6 +15,7 @@ from tests.corpus.test_corpus import CORPUS
 NAMES = sorted(name for name in FORMATS if name.startswith("nvsmi-"))
 SAMPLES = {name: [p.read_bytes().decode("utf-8", "replace") for p in sorted((CORPUS / name).glob("*.txt"))] for name in NAMES}
 EVERY = [sample for found in SAMPLES.values() for sample in found]
+SOON = 10.0  # seconds of CPU: coverage traces every line, which makes this several times slower
 _NOISE = [
     "\x1b[31m",
     "\r",
@@ -64,7 +65,7 @@ def damaged(draw: st.DrawFn, samples: list[str]) -> str:
 def answered(name: str, text: str) -> None:
     start = time.process_time()
     found = FORMATS[name](text)
-    assert time.process_time() - start < 2
+    assert time.process_time() - start < SOON
     assert isinstance(found, Value | Absent | Unknown)
     plain(found)
 

@@ -81,9 +81,9 @@ def mutated(data: st.DataObject, text: str) -> str:
 
 
 def answers(name: str, text: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     found = FORMATS[name](text)
-    assert time.perf_counter() - started < 2.0
+    assert time.process_time() - started < 10.0  # of CPU: coverage traces every line
     assert isinstance(found, Value | Absent | Unknown)
     json.dumps(plain(found), allow_nan=False)
 
