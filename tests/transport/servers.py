@@ -110,12 +110,16 @@ class Sshd:
 @contextmanager
 def stopped(pids: list[int]) -> Iterator[None]:
     """The processes stand still, their sockets stay open: what a hung machine looks like from outside."""
+    standing = []
     for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
+        with contextlib.suppress(ProcessLookupError):  # sshd's helper for the login ends by itself soon after it
+            os.kill(pid, signal.SIGSTOP)
+            standing.append(pid)
+    assert standing
     try:
         yield
     finally:
-        for pid in pids:
+        for pid in standing:
             with contextlib.suppress(ProcessLookupError):  # a stopped process can be killed: its client hung up
                 os.kill(pid, signal.SIGCONT)
 
