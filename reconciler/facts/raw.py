@@ -28,25 +28,29 @@ def part(facts: Facts, key: str, index: int = 0) -> Raw | None:
     return raws[index] if raws and index < len(raws) else None
 
 
-def command_text(raw: Raw | None) -> Fact[str]:
-    """Standard output of a command that ended with 0; Absent(NotInstalled) where there is no such command."""
+def _readable(raw: Raw | None, missing: str) -> Fact[Raw]:
+    """The answer itself where there is one; `missing` is the reason for what is not there."""
     if raw is None:
         return Unknown("NotAsked")
     if raw.error == "missing":
-        return Absent("NotInstalled")
+        return Absent(missing)
     if raw.error:
         return Unknown(_WHY.get(raw.error, "NotReadable"), clean(raw.err.decode("utf-8", "replace")))
-    if raw.status != 0:
-        return Unknown("CommandFailed", clean(raw.err.decode("utf-8", "replace") or raw.out.decode("utf-8", "replace")))
-    return Value(raw.out.decode("utf-8", "replace"))
+    return Value(raw)
+
+
+def command_text(raw: Raw | None) -> Fact[str]:
+    """Standard output of a command that ended with 0; Absent(NotInstalled) where there is no such command."""
+    found = _readable(raw, "NotInstalled")
+    if not isinstance(found, Value):
+        return found
+    if found.value.status != 0:
+        said = found.value.err.decode("utf-8", "replace") or found.value.out.decode("utf-8", "replace")
+        return Unknown("CommandFailed", clean(said))
+    return Value(found.value.out.decode("utf-8", "replace"))
 
 
 def file_text(raw: Raw | None) -> Fact[str]:
     """Content of a file; Absent(NoSuchFile) where it is not there."""
-    if raw is None:
-        return Unknown("NotAsked")
-    if raw.error == "missing":
-        return Absent("NoSuchFile")
-    if raw.error:
-        return Unknown(_WHY.get(raw.error, "NotReadable"), clean(raw.err.decode("utf-8", "replace")))
-    return Value(raw.out.decode("utf-8", "replace"))
+    found = _readable(raw, "NoSuchFile")
+    return Value(found.value.out.decode("utf-8", "replace")) if isinstance(found, Value) else found
