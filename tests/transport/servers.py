@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -129,13 +130,11 @@ def sshd(
     directory: Path, client_key: Path, kinds: tuple[str, ...] = ("ed25519",), within: tuple[str, ...] = (), **options: str
 ) -> Iterator[Sshd]:
     """A server with host keys and a configuration of its own, ended by its pid. `within`: a command that execs it."""
-    port = free_port()
-    here = directory / str(port)
-    here.mkdir(mode=0o755)
+    here = Path(tempfile.mkdtemp(dir=directory))
+    here.chmod(0o755)  # sshd's helper for logins is another user
     keys = {kind: keygen(here / f"host_{kind}", kind) for kind in kinds}
     settings = {
         "ListenAddress": "127.0.0.1",
-        "Port": str(port),
         "PidFile": "none",
         "AuthorizedKeysFile": str(client_key.with_suffix(".pub")),
         "StrictModes": "no",
@@ -148,20 +147,30 @@ def sshd(
     }
     lines = [f"{name} {value}" for name, value in settings.items()] + [f"HostKey {path}" for path in keys.values()]
     (here / "config").write_text("\n".join(lines) + "\n")
-    argv = (*within, SSHD, "-D", "-e", "-f", str(here / "config"))
-    process = subprocess.Popen(argv, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, cwd="/")
-    server = Sshd(port, here, client_key, keys, process)
-    listening = threading.Event()
-    reader = threading.Thread(target=_follow, args=(server, listening), daemon=True)
-    reader.start()
+    server, reader = _listening(here, client_key, keys, within)
     try:
-        assert listening.wait(20), server.log
-        assert process.poll() is None, server.log
         yield server
     finally:
-        kill([*children(process.pid), process.pid])
-        process.wait()
+        kill([*children(server.process.pid), server.process.pid])
+        server.process.wait()
         reader.join(20)
+
+
+def _listening(here: Path, client_key: Path, keys: dict[str, Path], within: tuple[str, ...]) -> tuple[Sshd, threading.Thread]:
+    """The server once it listens. A port that was free when asked for may be somebody else's by then: another is taken."""
+    while True:
+        port = free_port()
+        argv = (*within, SSHD, "-D", "-e", "-p", str(port), "-f", str(here / "config"))
+        process = subprocess.Popen(argv, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, cwd="/")
+        server = Sshd(port, here, client_key, keys, process)
+        listening = threading.Event()
+        reader = threading.Thread(target=_follow, args=(server, listening), daemon=True)
+        reader.start()
+        assert listening.wait(20), server.log
+        if any("Server listening" in line for line in server.log):
+            return server, reader
+        process.wait()
+        assert any("Address already in use" in line for line in server.log), server.log
 
 
 def _follow(server: Sshd, listening: threading.Event) -> None:
