@@ -21,6 +21,7 @@ COMMANDS = {
     "plan": ("reconciler.commands.plan:plan", "Show the difference between Git and the nodes. Changes nothing."),
     "apply": ("reconciler.commands.apply:apply", "Close the difference, or carry out a saved plan."),
     "drift": ("reconciler.commands.plan:drift", "Show what changed on the nodes although Git did not."),
+    "observe": ("reconciler.commands.observe:observe", "Show the facts of nodes, each with its age. Changes nothing."),
     "status": ("reconciler.commands.status:status", "Show each node's last plan and outcome, and how old they are."),
     "history": ("reconciler.commands.status:history", "List what was applied, or the records of one apply."),
     "facts": ("reconciler.commands.facts:facts", "Understand saved output of nvidia-smi, rpm, dmesg and others."),

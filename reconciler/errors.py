@@ -57,7 +57,7 @@ class LockHeld(ReconcileError):
 
 
 class StateDamaged(ReconcileError):
-    """The controller's own records cannot be trusted, or not be written: JournalDamaged, NewerState, JournalUnwritable."""
+    """The controller's own records cannot be trusted, or not be written: JournalDamaged, NewerState, ..."""
 
 
 class SourceError(ReconcileError):

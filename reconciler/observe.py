@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from reconciler.errors import Garbled
-from reconciler.model.fact import Facts, Probe, Reading
+from reconciler.model.fact import Ask, Facts, Probe, Reading, Spent
 from reconciler.model.observed import Failure, NodeState
 from reconciler.pool import Pool
+from reconciler.transport import program
 from reconciler.transport.base import Channel
 from reconciler.transport.probe import decode, encode
 
@@ -24,7 +25,9 @@ def deadline_of(probes: tuple[Probe, ...]) -> float:
 def ask(channel: Channel, probes: tuple[Probe, ...], *, records: bool = False) -> tuple[Facts, Mapping[str, Any]]:
     """All `probes` in one round trip; with `records` also what the node program remembers (steps, inventory, lease)."""
     wanted = {probe.key: encode(probe) for probe in probes}
-    answer = channel.request("probe", deadline_of(probes), facts=wanted, records=records)
+    needed = {part.fragment for probe in probes for part in probe.parts if isinstance(part, Ask)}
+    sources = {"fragments": {name: program.fragment(name) for name in sorted(needed)}} if needed else {}
+    answer = channel.request("probe", deadline_of(probes), facts=wanted, records=records, **sources)
     found = answer.get("facts")
     if not isinstance(found, Mapping):
         raise Garbled("WrongShape", detail="facts")
@@ -34,7 +37,15 @@ def ask(channel: Channel, probes: tuple[Probe, ...], *, records: bool = False) -
     remembered = answer.get("records", {})
     if not isinstance(remembered, Mapping):
         raise Garbled("WrongShape", detail="records")
-    return Facts(readings), remembered
+    return Facts(readings, _spent(answer.get("spent"))), remembered
+
+
+def _spent(said: Any) -> Spent | None:
+    """Only shown to people: what has not its shape is not worth an error."""
+    try:
+        return Spent(float(said["ms"]), float(said["cpu"]))
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return None
 
 
 def node_state(channel: Channel, facts: Facts, remembered: Mapping[str, Any]) -> NodeState:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -103,13 +103,17 @@ def stream(event: Event) -> None:
 @contextlib.contextmanager
 def engine(desired: DesiredState, request: Request, emit: Emit, transport: Transport | None = None) -> Iterator[Engine]:
     """The engine over a fresh pool, which is closed at the end. Raises Usage for a node or target that is not declared."""
-    nodes = [name for hosts in request.on for name in _expand(hosts)]
-    selection = select(desired, nodes, request.target)
+    selection = select(desired, host_names(request.on), request.target)
     pool = Pool(transport or SshTransport(), desired.nodes)
     try:
         yield Engine(desired, pool, selection, emit)
     finally:
         pool.close()
+
+
+def host_names(lists: Iterable[str]) -> list[str]:
+    """All names of the host lists. Raises UsageError for what is none."""
+    return [name for hosts in lists for name in _expand(hosts)]
 
 
 def _expand(hosts: str) -> tuple[str, ...]:

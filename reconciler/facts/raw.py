@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from typing import Any
 
 from reconciler.model.fact import Absent, Fact, Facts, Raw, Unknown, Value
 
@@ -48,6 +50,19 @@ def command_text(raw: Raw | None) -> Fact[str]:
         said = found.value.err.decode("utf-8", "replace") or found.value.out.decode("utf-8", "replace")
         return Unknown("CommandFailed", clean(said))
     return Value(found.value.out.decode("utf-8", "replace"))
+
+
+def fragment(found: Raw | None) -> Fact[Any]:
+    """The JSON value of a fragment; Unknown(FragmentFailed) with what it said where it ended in an error."""
+    readable = _readable(found, "NotInstalled")
+    if not isinstance(readable, Value):
+        return readable
+    if readable.value.status != 0:
+        return Unknown("FragmentFailed", clean(readable.value.err.decode("utf-8", "replace")))
+    try:
+        return Value(json.loads(readable.value.out))
+    except (ValueError, RecursionError):
+        return Unknown("NotJson")
 
 
 def file_text(raw: Raw | None) -> Fact[str]:

@@ -79,7 +79,19 @@ class Available:
     deadline: float = 120.0
 
 
-Part = Run | Read | Stat | Available
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Part of a probe: a fragment of the node program (`reconciler/node/fragments/NAME.py`), in a process of its own.
+
+    Its answer is one JSON value, in `Raw.out`. `arguments` is a JSON object as text, so that a probe can be compared and hashed.
+    """
+
+    fragment: str
+    arguments: str = "{}"
+    deadline: float = 20.0
+
+
+Part = Run | Read | Stat | Available | Ask
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +107,8 @@ class Raw:
     """One part's answer as the node gave it, not yet understood.
 
     `status` is the exit status of a command, None where none ended; `error` is a code when the part could not be read:
-    `missing`, `denied`, `deadline`, `too-large`, `not-regular`, `not-recorded` or `io`.
+    `missing`, `denied`, `deadline`, `too-large`, `not-regular`, `not-recorded` or `io`. Times are the node's, the processor's with
+    that of all processes that the part started.
     """
 
     out: bytes = b""
@@ -104,6 +117,7 @@ class Raw:
     error: str = ""
     source: str = ""
     milliseconds: float = 0.0
+    cpu_milliseconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +131,19 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
+class Spent:
+    """What one look cost on the node: time from request to answer, and the processor time of the program itself (milliseconds)."""
+
+    milliseconds: float
+    cpu_milliseconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
-    """All readings of one node at one time, by key."""
+    """All readings of one node at one time, by key. `spent` is None where nobody was asked: a recording."""
 
     readings: Mapping[str, Reading] = field(default_factory=dict)
+    spent: Spent | None = None
 
     def raws(self, key: str) -> tuple[Raw, ...] | None:
         """The raw answers of one probe, or None where it was not asked."""

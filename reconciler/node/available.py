@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict, List
 
 from reconciler.node import state
 
-Runner = Callable[[List[Any]], List[Dict[str, Any]]]
+Runner = Callable[[List[Dict[str, Any]]], List[Dict[str, Any]]]
 
 
 def ask(part: Dict[str, Any], run_all: Runner) -> Dict[str, Any]:
@@ -31,7 +31,7 @@ def _dnf(part: Dict[str, Any], run_all: Runner) -> Dict[str, Any]:
     argv += ["--setopt=cachedir=" + os.path.join(state.RUN, "dnf", "cache"), "--setopt=reposdir=/etc/yum.repos.d," + extra]
     argv += ["--setopt=logdir=/run/reconcile/dnf", "--setopt=persistdir=/run/reconcile/dnf/persist"]
     argv += ["--qf", "%{name}\\t%{epoch}\\t%{version}\\t%{release}\\t%{arch}", "--"] + part["names"]
-    return run_all([(argv, part["deadline"])])[0]
+    return run_all([{"argv": argv, "deadline": part["deadline"]}])[0]
 
 
 def _apt(part: Dict[str, Any], run_all: Runner) -> Dict[str, Any]:
@@ -48,10 +48,11 @@ def _apt(part: Dict[str, Any], run_all: Runner) -> Dict[str, Any]:
             if not os.path.exists(os.path.join(sources, name)):
                 shutil.copy(os.path.join("/etc/apt/sources.list.d", name), os.path.join(sources, name))
         options += ["-o", "Dir::Etc::sourceparts=" + sources]
-    update = run_all([(["apt-get", "-q"] + options + ["update"], part["deadline"])])[0]
+    update = run_all([{"argv": ["apt-get", "-q"] + options + ["update"], "deadline": part["deadline"]}])[0]
     if update["status"] == 0 and b"Failed to fetch" in update["err"]:
         # a mere warning to apt, which goes on with the lists that it has: what is missing there would look like not on offer
         update["status"] = 100
     if update["status"] != 0:
         return update
-    return run_all([(["apt-cache"] + options + ["madison", "--"] + part["names"], part["deadline"])])[0]
+    argv = ["apt-cache"] + options + ["madison", "--"] + part["names"]
+    return run_all([{"argv": argv, "deadline": part["deadline"]}])[0]

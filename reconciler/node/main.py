@@ -4,10 +4,12 @@ import base64
 import json
 import os
 import platform
+import resource
+import time
 import zlib
 from typing import Any, Callable, Dict, List, Optional
 
-from reconciler.node import lease, probe, runner, state, steps
+from reconciler.node import fragments, lease, probe, runner, state, steps
 
 PROTOCOL = 1
 HELLO = "RECONCILE-NODE"
@@ -66,7 +68,13 @@ class Program:
         }
 
     def _probe(self, request: Dict[str, Any]) -> Answer:
+        began, used = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF)
+        fragments.take(request.get("fragments", {}))
         answer: Dict[str, Any] = {"facts": probe.probe(request["facts"])}
+        after = resource.getrusage(resource.RUSAGE_SELF)
+        own = after.ru_utime + after.ru_stime - used.ru_utime - used.ru_stime
+        # of the program itself: what each part's process used stands in its answer
+        answer["spent"] = {"ms": round((time.monotonic() - began) * 1000, 1), "cpu": round(own * 1000, 1)}
         if request.get("records"):  # one round trip for what is there and what is known of it
             answer["records"] = self._records({})
         return answer

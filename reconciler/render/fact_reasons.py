@@ -49,6 +49,8 @@ SENTENCES = {
     "NotAKernelLog": "it is no kernel log",
     "NotMetrics": "it is no metrics text",
     "NotPaths": "the matrix shows something else than paths",
+    "NotABootId": "it is no boot id",
+    "FragmentFailed": "our part of it failed on the node: {detail}",
     # there, and not to be understood
     "Asymmetric": "the two cells of a pair disagree",
     "ColumnCount": "the row has not as many cells as there are columns",

@@ -105,6 +105,8 @@ _SENTENCES = {
     "NoRecording": "there is no recording of {name} in {path}",
     "WrongSetting": "{name} is {value}; allowed: {allowed}",
     "NeedsCommit": "{path} is not in Git: apply carries out commits only",
+    "ObservationUnreadable": "{path} is not what was kept of a node's facts: remove it, and look again ({detail})",
+    "NoSuchFact": "'{name}' is not a fact that is known ({facts})",
     "NoSuchFormat": "'{name}' is not a format that is known ({formats})",
     "NoSuchPlan": "no apply in the history has the id '{name}'",
     "NoSuchSnapshot": "there is no snapshot '{name}'",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 from collections.abc import Sequence
 from typing import Any
 
-from reconciler.model.fact import Available, Part, Probe, Raw, Read, Run, Stat
+from reconciler.model.fact import Ask, Available, Part, Probe, Raw, Read, Run, Stat
 
 ERRORS = frozenset({"missing", "denied", "deadline", "too-large", "not-regular", "not-recorded", "io"})
 
@@ -24,6 +25,8 @@ def _encode(part: Part) -> dict[str, Any]:
         return {"do": "read", "path": part.path, "limit": part.limit}
     if isinstance(part, Stat):
         return {"do": "stat", "path": part.path, "owner": part.owner, "group": part.group}
+    if isinstance(part, Ask):
+        return {"do": "ask", "fragment": part.fragment, "arguments": json.loads(part.arguments), "deadline": part.deadline}
     return {
         "do": "available",
         "manager": part.manager,
@@ -39,6 +42,8 @@ def source_of(part: Part) -> str:
         return " ".join(part.argv)
     if isinstance(part, Read | Stat):
         return part.path
+    if isinstance(part, Ask):
+        return f"fragment {part.fragment}"
     return f"{part.manager} repositories"
 
 
@@ -55,10 +60,11 @@ def _decode(part: Part, answer: Any) -> Raw:
         status, error = answer.get("status"), answer.get("error", "")
         if not isinstance(status, int | None) or isinstance(status, bool) or not isinstance(error, str):
             return Raw(error="io", source=source)
-        ran = isinstance(part, Run | Available)
+        ran = isinstance(part, Run | Available | Ask)
         if (error and error not in ERRORS) or (ran and status is None and not error):
             error = "io"  # a command that neither ended nor says why tells nothing
-        return Raw(_bytes(answer, "out"), _bytes(answer, "err"), status, error, source, float(answer.get("ms", 0)))
+        times = float(answer.get("ms", 0)), float(answer.get("cpu", 0))
+        return Raw(_bytes(answer, "out"), _bytes(answer, "err"), status, error, source, *times)
     except (AttributeError, TypeError, ValueError, OverflowError):
         return Raw(error="io", source=source)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import functools
 import zlib
 from importlib import resources
 
-MODULES = ("state", "units", "files", "lease", "steps", "available", "probe", "runner", "main")
+MODULES = ("state", "units", "files", "lease", "steps", "work", "available", "fragments", "probe", "runner", "main")
 
 # Every module is registered under its own name, so that imports read the same here and on the node.
 _HEAD = """import sys, types, zlib
@@ -43,9 +44,17 @@ def packed() -> bytes:
     package = resources.files("reconciler.node")
     parts = [_HEAD]
     for module in MODULES:
-        text = (package / f"{module}.py").read_text(encoding="utf-8")
+        file = package / module / "__init__.py" if module == "fragments" else package / f"{module}.py"
+        text = file.read_text(encoding="utf-8")
         parts.append(f"_load({f'reconciler.node.{module}'!r}, {text!r})\n")
     return zlib.compress("".join([*parts, _TAIL]).encode(), 9)
+
+
+@functools.cache
+def fragment(name: str) -> str:
+    """A part of the program that travels with the probe that needs it: zlib, base64."""
+    text = (resources.files("reconciler.node") / "fragments" / f"{name}.py").read_bytes()
+    return base64.b64encode(zlib.compress(text, 9)).decode()
 
 
 def argv(python: str = "python3") -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.node import files, probe
+from reconciler.node import files, probe, work
 
 Part = dict[str, Any]
 
@@ -118,7 +118,7 @@ def test_deadlines_are_each_commands_own() -> None:
 
 
 def test_output_over_the_limit_is_an_error_without_output(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probe, "OUTPUT_LIMIT", 100_000)
+    monkeypatch.setattr(work, "OUTPUT_LIMIT", 100_000)
     answer = run("cat", "/dev/zero")
     assert answer["error"] == "too-large"
     assert not {"out", "out64"} & set(answer)
@@ -137,7 +137,7 @@ def test_files(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("f")
     os.mkfifo(tmp_path / "fifo")
     assert read(tmp_path / "f", 100)["out"] == "x" * 100
-    assert set(read(tmp_path / "empty")) == {"ms"}
+    assert set(read(tmp_path / "empty")) == {"ms", "cpu"}
     assert read(tmp_path / "link")["out"] == "x" * 100
     assert read(tmp_path / "f", 99)["error"] == "too-large"
     assert "out" not in read(tmp_path / "f", 99)

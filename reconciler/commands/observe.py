@@ -1,0 +1,151 @@
+"""`reconcile observe`: the facts of nodes, with their age."""
+
+from __future__ import annotations
+
+import dataclasses
+import socket
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+
+from reconciler import config
+from reconciler.apply import observations
+from reconciler.apply.statedir import StateDir
+from reconciler.commands import common
+from reconciler.errors import Usage
+from reconciler.events import now
+from reconciler.facts.catalogue import LIVE
+from reconciler.facts.live import LiveFact
+from reconciler.model.desired import DesiredNode, SshAccess
+from reconciler.model.observed import Failure
+from reconciler.model.seen import NodeSeen, later
+from reconciler.model.words import nearest
+from reconciler.plan.select import select
+from reconciler.pool import Pool
+from reconciler.render import observed as render
+from reconciler.render.style import style_for
+from reconciler.survey import about, chosen, survey
+from reconciler.transport.base import Transport
+from reconciler.transport.local import LocalTransport
+from reconciler.transport.record import RecordingTransport
+from reconciler.transport.replay import ReplayTransport
+from reconciler.transport.ssh import SshTransport
+
+
+@click.command()
+@click.argument("nodes", nargs=-1, metavar="[NODE]...")
+@click.option("--path", default=".", metavar="PATH", help="The repository that declares them.")
+@common.commit
+@common.cluster
+@click.option("--local", is_flag=True, help="This machine, with no manifest and no SSH.")
+@click.option("--from", "recordings", metavar="DIR", help="From recorded nodes instead of real ones: no network, no root.")
+@click.option("--fact", "names", multiple=True, metavar="FACT", help="Only this fact, whole. May be said several times.")
+@click.option("--fast", is_flag=True, help="Ask only what costs a node little; the rest as it was last seen.")
+@click.option("--last", is_flag=True, help="Ask nobody: everything as it was last seen.")
+@click.option("--costs", is_flag=True, help="Also what each fact cost on its node.")
+@click.option("--record", metavar="DIR", help="Also record what the nodes answered, redacted, for --from.")
+@common.state_dir
+@common.as_json
+def observe(
+    nodes: tuple[str, ...],
+    path: str,
+    commit: str | None,
+    cluster: str | None,
+    local: bool,
+    recordings: str | None,
+    names: tuple[str, ...],
+    fast: bool,
+    last: bool,
+    costs: bool,
+    record: str | None,
+    state_dir: str | None,
+    as_json: bool,
+) -> int:
+    """Show the facts of nodes, each with its age: what is there, what is not, and what could not be known and why.
+
+    NODE is a name or a host list, gpu[01-04]; all nodes of the cluster where none is given. Changes nothing.
+    """
+    wanted = _facts(names)
+    request = common.Request(path, commit, cluster=cluster, on=nodes, as_json=as_json)
+    asked = _this_machine() if local else _declared(request)
+    inner = LocalTransport() if local else ReplayTransport(Path(recordings)) if recordings else SshTransport()
+    recorder = RecordingTransport(inner) if record else None
+    directory = None if recordings else StateDir(config.load(state_dir).state_dir).root / "observations"
+    facts = () if last else chosen(wanted, names, fast=fast)
+    found, failures = _look(asked, facts, recorder or inner, request)
+    if recorder and record:
+        Path(record).mkdir(parents=True, exist_ok=True)
+        recorder.save(Path(record))
+    seen = {name: _remembered(directory, name, found.get(name), store=not last) for name in asked}
+    shown = {name: _only(node, wanted) for name, node in seen.items() if node}
+    _show(shown, failures, as_json=as_json, whole=bool(names), costs=costs)
+    kinds = {why.kind for why in failures.values()}
+    return 3 if kinds - {"unreachable"} else 4 if kinds else 0
+
+
+def _facts(names: tuple[str, ...]) -> tuple[LiveFact, ...]:
+    known = {fact.name: fact for fact in LIVE}
+    for name in names:
+        if name not in known:
+            raise Usage("NoSuchFact", name=name, nearest=nearest(name, known), facts=list(known))
+    return chosen(LIVE, names, fast=False)
+
+
+def _this_machine() -> dict[str, DesiredNode]:
+    name = socket.gethostname()
+    return {name: DesiredNode(name, SshAccess("localhost"), ())}
+
+
+def _declared(request: common.Request) -> dict[str, DesiredNode]:
+    """The chosen nodes, in the order of the manifest. Raises Usage for one that is not declared."""
+    desired, _ = common.desired_state(request)
+    selection = select(desired, common.host_names(request.on), ())
+    return {name: node for name, node in desired.nodes.items() if not selection.nodes or name in selection.nodes}
+
+
+def _look(
+    asked: Mapping[str, DesiredNode], facts: tuple[LiveFact, ...], transport: Transport, request: common.Request
+) -> tuple[dict[str, NodeSeen], dict[str, Failure]]:
+    """What the nodes answered, and who did not."""
+    if not facts:
+        return {}, {}
+    pool = Pool(transport, asked)
+    try:
+        with common.progress(request.as_json) as emit:
+            emit(now("observing", nodes=list(asked)))
+            abouts = {name: about(asked, name) for name in asked}
+            results = survey(pool, abouts, facts, lambda name: emit(now("observed", name)))
+    finally:
+        pool.close()
+    seen = {name: result for name, result in results.items() if isinstance(result, NodeSeen)}
+    return seen, {name: result for name, result in results.items() if isinstance(result, Failure)}
+
+
+def _remembered(directory: Path | None, name: str, found: NodeSeen | None, *, store: bool) -> NodeSeen | None:
+    """What was found now over what was seen before; kept for the next time."""
+    if directory is None:
+        return found
+    before = observations.load(directory, name)
+    if found is None:
+        return before
+    both = later(before, found)
+    if store:
+        observations.save(directory, name, both)
+    return both
+
+
+def _only(node: NodeSeen, wanted: tuple[LiveFact, ...]) -> NodeSeen:
+    """In the order of the catalogue; a fact that an older version kept and this one does not know is left out."""
+    return dataclasses.replace(node, facts={fact.name: node.facts[fact.name] for fact in wanted if fact.name in node.facts})
+
+
+def _show(found: Mapping[str, NodeSeen], failures: Mapping[str, Failure], *, as_json: bool, whole: bool, costs: bool) -> None:
+    moment = time.time()
+    if as_json:
+        common.print_json(render.data(found, failures, moment))
+        return
+    lines = render.details(found, moment) if whole else render.render(found, failures, moment, style_for(sys.stdout))
+    click.echo("\n".join([*lines, *(["", *render.costs(found)] if costs else [])]))
