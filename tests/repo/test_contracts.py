@@ -70,7 +70,20 @@ def test_a_contract_breaks(copy: Path, contract: str, file: str, line: str) -> N
 
 def test_no_package_is_left_out() -> None:
     """A new package has to be put on one side: it decides, it does I/O, or it puts both together."""
-    both = {"engine", "snapshots", "survey", "commands", "cli", "render", "node", "config", "errors", "events", "__init__", "__main__"}
+    both = {
+        "engine",
+        "snapshots",
+        "survey",
+        "commands",
+        "cli",
+        "render",
+        "node",
+        "config",
+        "errors",
+        "events",
+        "__init__",
+        "__main__",
+    }
     sides = {*CONTRACTS["pure"]["source_modules"], *CONTRACTS["io"]["source_modules"]}
     assert packages() == sides | {f"reconciler.{name}" for name in both}
 

@@ -1,0 +1,164 @@
+"""`reconcile observe`: what is asked, what is kept, and how old it is said to be."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler import cli
+from reconciler.apply import observations
+from reconciler.commands import observe as command
+from reconciler.errors import StateDamaged, Unreachable
+from reconciler.facts import boot
+from reconciler.facts.catalogue import LIVE
+from reconciler.facts.formats import plain
+from reconciler.facts.live import LiveFact, selected
+from reconciler.model.fact import Run, Unknown, Value
+from reconciler.model.seen import Cost, NodeSeen, Seen
+from reconciler.render import headlines, observed
+from reconciler.render.style import Style
+from tests.cli.conftest import BOOT
+from tests.cli.conftest import Run as Call
+from tests.nodes.site import Site
+
+OTHER = "11111111-08ce-4eee-9863-637b5a55c715"
+PLAIN = Style(False)
+
+
+def test_all_nodes_one_line_for_those_that_agree(run: Call) -> None:
+    code, out, err = run("observe", "--path", "@", "--fact", "boot", "--costs")
+    assert (code, err) == (0, "")
+    assert out.count(f"  id: {BOOT}\n") == 2
+    code, out, _ = run("observe", "--path", "@", "--last")
+    assert code == 0
+    assert out.splitlines()[0] == "2 facts of 2 nodes, 0 unknown"
+    assert out.splitlines()[2].startswith("boot  gpu[01-02]  ")
+
+
+def test_one_node_by_name_and_one_that_is_not_declared(run: Call) -> None:
+    code, out, _ = run("observe", "gpu02", "--path", "@", "--fact", "boot", "--json")
+    assert (code, list(json.loads(out)["nodes"])) == (0, ["gpu02"])
+    code, out, err = run("observe", "gpu20", "--path", "@", "--json")
+    assert (code, json.loads(out)["error"]["reason"]) == (1, "NoSuchNode")
+    assert "did you mean 'gpu0" in err
+
+
+def test_a_fact_that_is_not_known(run: Call) -> None:
+    code, _, err = run("observe", "--path", "@", "--fact", "bot")
+    assert code == 1
+    assert "'bot' is not a fact that is known (boot" in err
+    assert "did you mean 'boot'?" in err
+
+
+def test_a_node_that_is_down_is_shown_as_it_was_and_as_not_seen(run: Call, site: Site) -> None:
+    run("observe", "--path", "@", "--fact", "boot")
+    site.down["gpu02"] = Unreachable("ConnectionRefused", host="10.0.0.2", port=22)
+    code, out, _ = run("observe", "--path", "@")
+    assert code == 4
+    assert "1 node not seen" in out.splitlines()[0]
+    assert "nothing listens on 10.0.0.2 port 22" in out
+    assert out.splitlines()[2].startswith("boot  gpu[01-02]  ")  # as it was seen before
+
+
+def test_facts_of_a_recording_are_those_of_the_node(run: Call, tmp_path: Path) -> None:
+    _, real, _ = run("observe", "--path", "@", "--fact", "boot", "--json", "--record", str(tmp_path / "kept"))
+    _, replayed, _ = run("observe", "--path", "@", "--fact", "boot", "--json", "--from", str(tmp_path / "kept"))
+    values = [
+        {name: node["facts"]["boot"]["value"] for name, node in json.loads(text)["nodes"].items()} for text in (real, replayed)
+    ]
+    assert values[0] == values[1]
+    assert len(values[0]) == 2
+
+
+def test_only_the_fast_ones_are_asked_and_the_slow_ones_stay_as_old_as_they_are(
+    run: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked = tmp_path / "asked"
+    slow = LiveFact("slow", lambda _: (Run(("sh", "-c", f"echo x >> {asked}")),), lambda _: Value({}), slow=True)
+    monkeypatch.setattr(command, "LIVE", (boot.FACT, slow))
+    monkeypatch.setattr(headlines, "HEADLINES", {**headlines.HEADLINES, "slow": lambda value: "read"})
+    _, first, _ = run("observe", "gpu01", "--path", "@", "--json")
+    _, second, _ = run("observe", "gpu01", "--path", "@", "--json", "--fast")
+    before, after = (json.loads(text)["nodes"]["gpu01"]["facts"] for text in (first, second))
+    assert asked.read_text() == "x\n"
+    assert before["slow"]["taken"] == after["slow"]["taken"]
+    assert before["boot"]["taken"] < after["boot"]["taken"]
+    assert after["slow"]["age"] > after["boot"]["age"]
+
+
+def test_this_machine_needs_no_repository(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["observe", "--local", "--fact", "boot", "--json", "--state-dir", str(tmp_path)]) == 0
+    (node,) = json.loads(capfd.readouterr().out)["nodes"].values()
+    assert node["boot_id"] == node["facts"]["boot"]["value"]["id"]
+
+
+def test_what_was_kept_and_is_damaged_is_named(run: Call, tmp_path: Path) -> None:
+    run("observe", "gpu01", "--path", "@", "--fact", "boot")
+    kept = tmp_path / "controller/observations/gpu01.json"
+    kept.write_text(kept.read_text()[:-20])
+    code, _, err = run("observe", "gpu01", "--path", "@", "--last")
+    assert code == 1
+    assert f"{kept} is not what was kept of a node's facts: remove it, and look again" in err
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"[]", b"{}", b'{"format": "x"}', b'{"format": "reconcile-observation/1", "boot_id": "", "facts": 3}', b"[" * 5000,
+     b'{"format": "reconcile-observation/1", "boot_id": "", "facts": {"a": {"value": 1, "taken": "x"}}}', b"\xff"],
+)  # fmt: skip
+def test_no_file_is_trusted_blindly(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "n.json").write_bytes(content)
+    with pytest.raises(StateDamaged):
+        observations.load(tmp_path, "n")
+
+
+def test_what_is_kept_comes_back(tmp_path: Path) -> None:
+    seen = NodeSeen(BOOT, {"a": Seen({"x": [1, None]}, 12.5, BOOT, Cost(1, 2.0, 3.0)), "b": Seen({"absent": "Y"}, 1.0, OTHER)})
+    observations.save(tmp_path, "n", seen)
+    assert observations.load(tmp_path, "n") == seen
+    assert observations.load(tmp_path, "m") is None
+
+
+def value(began: int = 0, **more: Any) -> Any:
+    return {"id": BOOT, "began": began, **more}
+
+
+def test_nodes_that_differ_have_lines_of_their_own() -> None:
+    found = {
+        "gpu01": NodeSeen(BOOT, {"boot": Seen(value(), 100.0, BOOT)}),
+        "gpu02": NodeSeen(BOOT, {"boot": Seen(value(), 40.0, BOOT)}),
+        "gpu03": NodeSeen(BOOT, {"boot": Seen({"unknown": "PermissionDenied", "detail": ""}, 100.0, BOOT)}),
+        "gpu04": NodeSeen(OTHER, {"boot": Seen(value(), 100.0, BOOT)}),
+        "gpu05": NodeSeen(BOOT, {"boot": Seen({"absent": "NoSuchFile"}, 100.0, BOOT)}),
+    }
+    assert observed.render(found, {}, 100.0, PLAIN) == [
+        "5 facts of 5 nodes, 1 unknown",
+        "",
+        f"boot  gpu[01-02]  60 s   {BOOT} since 1970-01-01 00:00:00 UTC",
+        "      gpu03       0.0 s  unknown: it may not be read",
+        f"      gpu04       0.0 s  {BOOT} since 1970-01-01 00:00:00 UTC; of an earlier boot",
+        "      gpu05       0.0 s  absent: there is no such file",
+    ]
+
+
+def test_what_a_node_says_does_not_reach_the_terminal_as_it_came() -> None:
+    found = {"gpu01": NodeSeen(BOOT, {"boot": Seen({"unknown": "UnreadableText", "detail": "\x1b[2J"}, 100.0, BOOT)})}
+    assert "\x1b" not in "\n".join([*observed.render(found, {}, 100.0, PLAIN), *observed.details(found, 100.0)])
+
+
+def test_every_fact_has_its_headline() -> None:
+    assert set(headlines.HEADLINES) == {fact.name for fact in LIVE}
+
+
+def test_a_stable_selection_of_what_is_not_known_is_that() -> None:
+    assert selected(boot.FACT, value(7)) == {"id": BOOT}
+    assert selected(boot.FACT, plain(Unknown("DeadlinePassed"))) == {"unknown": "DeadlinePassed", "detail": ""}
+
+
+def test_nothing_is_written_where_only_the_past_is_shown(run: Call, tmp_path: Path) -> None:
+    code, out, _ = run("observe", "--path", "@", "--last")
+    assert (code, out) == (0, "0 facts of 0 nodes, 0 unknown\n\n")
+    assert not (tmp_path / "controller").exists()
