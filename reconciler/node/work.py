@@ -4,11 +4,11 @@ import errno
 import json
 import os
 import pwd
-import selectors
+import select
 import signal
 import subprocess
 import time
-from typing import Any, Callable, Dict, List, Optional, Union
+from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 OUTPUT_LIMIT = 8 << 20
 ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", "HOME": "/root"}
@@ -156,32 +156,39 @@ def run_all(jobs: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
 
 
 def _follow(works: List[Work]) -> None:
-    with selectors.DefaultSelector() as selector:
-        for work in works:
-            if work.process and work.process.stdout and work.process.stderr:
-                selector.register(work.process.stdout, selectors.EVENT_READ, (work, work.out))
-                selector.register(work.process.stderr, selectors.EVENT_READ, (work, work.err))
-        while selector.get_map():
-            _drain(selector)
+    poller = select.poll()
+    poller.register(0, 0)  # only its end: requests that wait there are not ours to read
+    streams: Dict[int, Tuple[Work, List[bytes]]] = {}
+    for work in works:
+        if work.process and work.process.stdout and work.process.stderr:
+            for stream, kept in ((work.process.stdout, work.out), (work.process.stderr, work.err)):
+                streams[stream.fileno()] = work, kept
+                poller.register(stream.fileno(), select.POLLIN)
+    while streams:
+        _drain(poller, streams)
 
 
-def _drain(selector: selectors.BaseSelector) -> None:
+def _drain(poller: select.poll, streams: Dict[int, Tuple[Work, List[bytes]]]) -> None:
     now = time.monotonic()
-    keys = list(selector.get_map().values())
-    for key in keys:
-        work = key.data[0]
+    for fd, (work, _) in list(streams.items()):
         if now >= work.until or work.error:
             if not work.error:
                 work.kill("deadline")
-            selector.unregister(key.fileobj)
-    if not selector.get_map():
+            poller.unregister(fd)
+            del streams[fd]
+    if not streams:
         return
-    nearest = min(key.data[0].until for key in selector.get_map().values())
-    for key, _ in selector.select(max(0.0, nearest - now)):
-        work, kept = key.data
-        block = os.read(key.fd, 1 << 16)
+    nearest = min(work.until for work, _ in streams.values())
+    for fd, _ in poller.poll(max(0.0, nearest - now) * 1000):
+        if fd == 0:  # who asked is gone, and nobody will read the answers
+            for work, _ in streams.values():
+                work.kill("io")
+            return
+        work, kept = streams[fd]
+        block = os.read(fd, 1 << 16)
         if not block:
-            selector.unregister(key.fileobj)
+            poller.unregister(fd)
+            del streams[fd]
             continue
         work.size += len(block)
         kept.append(block)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import subprocess
 import sys
 import time
@@ -153,3 +154,20 @@ def test_a_request_over_the_limit_ends_the_program() -> None:
     sent = program.preamble() + b"x" * (main.REQUEST_LIMIT + (1 << 17))
     done = subprocess.run(program.argv(sys.executable), input=sent, capture_output=True, timeout=30, check=False)
     assert done.returncode == 1
+
+
+def test_a_command_does_not_outlive_the_one_who_asked(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    part = {"do": "run", "argv": ["sh", "-c", f"echo $$ > {pid}; exec sleep 61"], "deadline": 60}
+    with subprocess.Popen(program.argv(sys.executable), stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
+        assert process.stdin
+        process.stdin.write(program.preamble() + json.dumps({"id": 1, "op": "probe", "facts": {"k": [part]}}).encode() + b"\n")
+        until = time.monotonic() + 20
+        while not (pid.exists() and pid.read_text().endswith("\n")):
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        command = os.pidfd_open(int(pid.read_text()))
+        process.stdin.close()
+        assert process.wait(20) == 0
+        assert select.select([command], [], [], 5)[0]
+        os.close(command)
