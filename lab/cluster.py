@@ -12,13 +12,13 @@ from typing import Any
 from lab import cgroups, hostdeps, network, sysctls
 from lab.config import HTTP_PORT, LabConfig
 from lab.disk import mount_layer, unmount_below
-from lab.errors import LabError, NotUpError, UsageError
+from lab.errors import LabError, NotUpError, UsageError, nearest
 from lab.images.base import base_image
 from lab.images.faces import face_image
 from lab.images.scratch import sweep
 from lab.images.store import note_use
 from lab.node import LabNode, spawn
-from lab.nodespec import NodeSpec, default_names, nearest, parse_option
+from lab.nodespec import NodeSpec, default_names, parse_option
 from lab.packages.repositories import repositories
 from lab.shell import stage
 from lab.ssh import ensure_key

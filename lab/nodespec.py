@@ -1,13 +1,11 @@
 """What a node is: its name, address, face and hardware. Pure."""
 
-import difflib
 import json
 import re
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from lab.errors import UsageError
+from lab.errors import UsageError, nearest
 
 Face = Literal["el9", "debian"]
 _FACES: dict[str, tuple[Face, int, int]] = {  # prefix: face, address of number 0, highest number
@@ -102,11 +100,3 @@ def _with(spec: NodeSpec, key: str, value: str) -> NodeSpec:
 def default_names(gpu: int, debian: int) -> list[str]:
     """gpu01 .. and deb01 .. , in this order."""
     return [f"gpu{i:02}" for i in range(1, gpu + 1)] + [f"deb{i:02}" for i in range(1, debian + 1)]
-
-
-def nearest(value: str, allowed: Iterable[str]) -> str:
-    """The end of an error message: what is allowed, the nearest first."""
-    names = list(allowed)
-    close = difflib.get_close_matches(value, names, n=1, cutoff=0.4)
-    hint = f"did you mean {close[0]}? " if close else ""
-    return f"{hint}allowed: {', '.join(names) or 'none'}"

@@ -6,8 +6,8 @@ import pytest
 
 from lab.cli import main, parser, split_command
 from lab.config import LabConfig
-from lab.errors import UsageError
-from lab.nodespec import NodeSpec, default_names, nearest, parse_option, size_bytes
+from lab.errors import UsageError, nearest
+from lab.nodespec import NodeSpec, default_names, parse_option, size_bytes
 
 
 @pytest.mark.parametrize(
