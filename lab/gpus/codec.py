@@ -6,6 +6,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar, Union, get_args, get_origin
 
 from lab.errors import UsageError, nearest
+from lab.gpus.kernel_log import XIDS
 from lab.gpus.products import PRODUCTS
 from lab.gpus.state import COMPUTE_MODES, DRIVER_FAULTS, READINGS, THROTTLES, Gpu, NodeState
 
@@ -90,6 +91,10 @@ def check(state: NodeState) -> None:
         seen = [getattr(device, name) for device in state.gpus]
         if len(set(seen)) != len(seen):
             raise UsageError(f"gpus: two have the same {name}")
+    for at, gpu in enumerate(state.gpus):
+        for number in gpu.xids:
+            if number not in XIDS:
+                raise UsageError(f"gpus.{at}.xids: no text for Xid {number}; allowed: {', '.join(map(str, XIDS))}")
     names = [f"GPU{at}" for at in range(len(state.gpus))] + [f"NIC{at}" for at in range(len(state.nics))]
     for pair in state.links:
         first, dash, second = pair.partition("-")
