@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from lab.cluster import Lab, each
 from lab.errors import LabError, UsageError
+from lab.gpus.codec import to_json
 from lab.node import LabNode
 from lab.nodespec import NodeSpec, parse_option
 from lab.shell import say, stage
@@ -43,6 +44,10 @@ def parser() -> argparse.ArgumentParser:
     status.add_argument("--json", action="store_true")
     run = commands.add_parser("run", help="run [NODE...] -- CMD: a shell command on nodes (all by default)")
     run.add_argument("nodes", nargs="*", metavar="NODE")
+    gpu = commands.add_parser("gpu", help="the stand-in for a node's GPUs: show its state, or change it")
+    gpu.add_argument("nodes", nargs="+", metavar="NODE")
+    gpu.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", help="such as gpus.5.lost=true; more than once")
+    gpu.add_argument("--heal", action="store_true", help="all well again")
     for name, text in _FAULTS.items():
         commands.add_parser(name, help=text).add_argument("nodes", nargs="+", metavar="NODE")
     for name, text in _VALUED.items():
@@ -96,12 +101,24 @@ def _dispatch(lab: Lab, arguments: argparse.Namespace, remote: str) -> int:
         _status(lab, arguments.json)
     elif command == "run":
         return _run(lab, arguments.nodes, remote)
+    elif command == "gpu":
+        _gpu([lab.node(name) for name in arguments.nodes], arguments.set, arguments.heal)
     else:
         nodes = [lab.node(name) for name in arguments.nodes]
         action = _action(command, getattr(arguments, "value", ""))
         with stage(f"{command} {' '.join(arguments.nodes)}", quiet_below=1.0):
             each(nodes, action)
     return 0
+
+
+def _gpu(nodes: list[LabNode], settings: list[str], heal: bool) -> None:
+    if heal:
+        each(nodes, lambda node: node.gpus.heal())
+    if settings:
+        each(nodes, lambda node: node.gpus.set(*settings))
+    if not (heal or settings):
+        for node in nodes:
+            sys.stdout.write(to_json(node.gpus.state()))
 
 
 def _action(command: str, value: str) -> Callable[[LabNode], object]:
@@ -163,6 +180,7 @@ def _status(lab: Lab, as_json: bool) -> None:
         print(json.dumps(found, indent=2))
         return
     print(f"lab {found['name']}: {'up' if found['up'] else 'down'}, {found['network']}, packages {found['packages']}")
+    print("  GPUs and network cards of the nodes are stand-ins: there are none on this machine")
     for node in found["nodes"]:
         words = [f"{node[key]:{width}}" for key, width in (("name", 6), ("address", 12), ("face", 7))]
         print(" ", *words, f"power {node['power']:4} link {node['link']:4} ssh {'yes' if node['ssh'] else 'no'}")

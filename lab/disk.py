@@ -82,6 +82,12 @@ class Disk:
         target.chmod(mode)
         os.chown(target, owner.st_uid, owner.st_gid)
 
+    def read(self, path: str) -> str:
+        """A file of the node, read from outside."""
+        if not self.exists:
+            raise NotUpError(f"{self.spec.name} has no disk: the lab is not up")
+        return (self.root / path.lstrip("/")).read_text()
+
     def fill(self) -> None:
         """Leave no free block."""
         if self.spec.disk == "host":

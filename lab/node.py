@@ -13,8 +13,11 @@ from lab import cgroups, network
 from lab.config import LabConfig
 from lab.disk import Disk
 from lab.errors import CommandError, LabError, NotUpError
+from lab.gpus.codec import to_json
+from lab.gpus.defaults import default_state
 from lab.images.faces import USERS
 from lab.nodespec import NodeSpec, size_bytes
+from lab.panel import GpuPanel
 from lab.shell import run, wait_for
 from lab.ssh import answers, ensure_key, ssh_argv, ssh_run
 from lab.supervisor import nspawn_argv
@@ -78,6 +81,7 @@ class LabNode:
         public = self._config.identity.with_name("id_ed25519.pub").read_text()
         for home in ("/root", *(f"/home/{user}" for user in USERS)):
             write(f"{home}/.ssh/authorized_keys", public, 0o600)
+        write("/etc/lab/gpus.json", to_json(default_state(self.name)))
         url = self._config.url
         if self.spec.face == "el9":
             repo = f"[lab]\nname=CentOS Stream 9 (lab)\nbaseurl={url}/rpms/os/x86_64/\nenabled=1\ngpgcheck=0\n"
@@ -131,6 +135,11 @@ class LabNode:
         lines = log.read_text(errors="replace").splitlines() if log.exists() else []
         return "".join(f"\n  console: {line}" for line in lines[-5:])
 
+    @property
+    def gpus(self) -> GpuPanel:
+        """The GPUs that the node seems to have, and their faults."""
+        return GpuPanel(self)
+
     # ---- looking
 
     @property
@@ -149,6 +158,7 @@ class LabNode:
             "name": self.name,
             "address": self.address,
             "face": self.spec.face,
+            "gpus": "stand-in",
             "mem": self.spec.mem,
             "disk": self.spec.disk,
             "power": "on" if powered else "off",

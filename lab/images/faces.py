@@ -12,7 +12,8 @@ from lab.nodespec import Face
 from lab.packages import el9_os
 from lab.shell import run
 
-_ROOTFS = Path(__file__).parent.parent / "rootfs"
+_LAB = Path(__file__).parent.parent
+_ROOTFS = _LAB / "rootfs"
 _MASKED = (
     "apt-daily.timer", "apt-daily-upgrade.timer", "dpkg-db-backup.timer", "e2scrub_all.timer", "fstrim.timer",
     "e2scrub_reap.service", "systemd-pstore.service", "getty@tty1.service", "console-getty.service",
@@ -28,7 +29,7 @@ def face_image(cache: Path, face: Face, image: Path, rpm_os: Path) -> Path:
     key = digest({
         "base": image.name,
         "rpms": rpm_os.name if face == "el9" else "",
-        **sources([Path(__file__), _ROOTFS / "preload.c", _ROOTFS / "common", _ROOTFS / face]),
+        **sources([Path(__file__), _ROOTFS / "preload.c", _ROOTFS / "common", _ROOTFS / face, _LAB / "gpus", _LAB / "errors.py"]),
     })  # fmt: skip
     finish: Callable[[Path], None] = (lambda root: _centos(root, rpm_os)) if face == "el9" else _debian
     return obtain(cache, f"face-{face}", key, lambda out: _build(face, image, out, finish), ".sqfs")
@@ -43,6 +44,7 @@ def _build(face: Face, image: Path, out: Path, finish: Callable[[Path], None]) -
         run("mount", "-t", "overlay", "overlay", "-o", f"lowerdir={lower},upperdir={upper},workdir={work}", root)
         _common(root)
         finish(root)
+        _no_modules(root)
         run("umount", root)
         base.squash(upper, out)
 
@@ -70,7 +72,8 @@ def _common(root: Path) -> None:
     (units / "default.target").symlink_to("/usr/lib/systemd/system/multi-user.target")
     wants = units / "sysinit.target.wants"
     wants.mkdir(exist_ok=True)
-    (wants / "lab-facts.service").symlink_to("/usr/lib/systemd/system/lab-facts.service")
+    for unit in ("lab-facts.service", "lab-kmsg.service"):
+        (wants / unit).symlink_to(f"/usr/lib/systemd/system/{unit}")
     for user in USERS:
         run("chroot", root, "useradd", "--create-home", "--shell", "/bin/bash", user)
     for home in ("root", *(f"home/{user}" for user in USERS)):
@@ -79,10 +82,29 @@ def _common(root: Path) -> None:
         run("chroot", root, "chown", f"{user}:", f"/home/{user}/.ssh")
     run("gcc", "-O2", "-shared", "-fPIC", "-o", root / "usr/lib/lab-preload.so", _ROOTFS / "preload.c")
     (root / "etc/ld.so.preload").write_text("/usr/lib/lab-preload.so\n")
+    _gpus(root)
+
+
+def _gpus(root: Path) -> None:
+    """The stand-in's sources as the node's own python3 runs them: compiled here, so that a call need not."""
+    below = root / "usr/lib/lab-gpus/lab"
+    for source in [_LAB / "errors.py", *(_LAB / "gpus").glob("*.py")]:
+        target = below / source.relative_to(_LAB)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)
+    run("chroot", root, "python3", "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", "/usr/lib/lab-gpus/lab")
+    (root / "usr/bin/dmesg").rename(root / "usr/bin/dmesg.real")
+    (root / "usr/bin/dmesg").symlink_to("/usr/lib/lab-gpus/dmesg")
+
+
+def _no_modules(root: Path) -> None:
+    """The kernel that the node seems to run has an index of modules, with none in it until a driver is built."""
+    kernel = (root / "etc/lab/kernel-release").read_text().strip()
+    (root / "usr/lib/modules" / kernel).mkdir(parents=True)
+    run("chroot", root, "depmod", kernel)
 
 
 def _centos(root: Path, rpm_os: Path) -> None:
-    (root / "usr/bin/lspci").rename(root / "usr/bin/lspci.real")
     _copy(_ROOTFS / "el9", root)
     release = root / "etc/os-release"
     release.unlink(missing_ok=True)

@@ -10,6 +10,8 @@ ORDINARY = (
 )  # fmt: skip
 DRIVERS = ("580.82.07", "580.95.05")
 DRIVER_VERSION = "/usr/share/nvidia/driver-version"
+_STANDIN = "/usr/lib/lab-gpus"
+_LIBRARY = "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so"
 _SLOW = "sleep $(cat /etc/lab/slow-seconds 2>/dev/null || echo 4)"  # twice: about 8 s a transaction
 _CHRONYD = """[Unit]
 Description=chrony, an NTP client/server
@@ -76,13 +78,22 @@ def nvidia() -> list[Deb]:
             exact = ", ".join(f"{other} (= {full})" for other in depends)
             return Deb(name, full, depends=exact, **more)  # type: ignore[arg-type]
 
-        loaded = on("configure", logged(f"nvidia-kernel-open-dkms {version} (loaded at the next boot)"))
+        built = f"{_STANDIN}/lab-gpus install {version}"
+        loaded = on("configure", f"{built}\n{logged(f'nvidia-kernel-open-dkms {version} (loaded at the next boot)')}")
         found += [
             deb("nvidia-open", "nvidia-driver-cuda", "nvidia-kernel-open-dkms"),
-            deb("nvidia-driver-cuda", "libcuda1", "nvidia-persistenced"),
-            deb("nvidia-kernel-open-dkms", files={DRIVER_VERSION: f"{version}\n"}, scripts={"postinst": loaded}),
+            deb("nvidia-driver-cuda", "libcuda1", "nvidia-persistenced",
+                scripts=_link(f"{_STANDIN}/nvidia-smi", "/usr/bin/nvidia-smi")),
+            deb("nvidia-kernel-open-dkms", files={DRIVER_VERSION: f"{version}\n"},
+                scripts={"postinst": loaded, "prerm": on("remove", f"{_STANDIN}/lab-gpus remove")}),
             deb("libcuda1", "libnvidia-ml1"),
-            deb("libnvidia-ml1"),
+            deb("libnvidia-ml1", files={f"{_LIBRARY}.{version}": "stand-in of the lab\n"},
+                scripts=_link(f"libnvidia-ml.so.{version}", f"{_LIBRARY}.1")),
             deb("nvidia-persistenced"),
-        ]
+        ]  # fmt: skip
     return found
+
+
+def _link(target: str, path: str) -> dict[str, str]:
+    """Maintainer scripts that keep a symbolic link: a Deb here carries plain files only."""
+    return {"postinst": on("configure", f"ln -sfn {target} {path}"), "prerm": on("remove", f"rm -f {path}")}

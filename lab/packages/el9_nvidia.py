@@ -8,7 +8,8 @@ from lab.packages.rpmspec import Rpm, logged
 
 DRIVERS = ("570.172.08", "580.65.06", "580.82.07", "580.95.05", "580.126.20")
 EPOCH = 3
-DRIVER_VERSION = "/usr/share/nvidia/driver-version"  # what lies on disk; a boot loads it
+DRIVER_VERSION = "/usr/share/nvidia/driver-version"  # of the module's source; DKMS builds it for the running kernel
+_STANDIN = "/usr/lib/lab-gpus"
 
 
 def _driver_set(version: str) -> list[Rpm]:
@@ -17,17 +18,21 @@ def _driver_set(version: str) -> list[Rpm]:
         provides = (f"nvidia-kmod = {EPOCH}:{version}",) if name.startswith("kmod-") else ()
         return Rpm(name, version, "1.el9", arch, EPOCH, exact, provides, **more)  # type: ignore[arg-type]
 
-    post = {"post": logged(f"kmod-nvidia-open-dkms {version} (loaded at the next boot)")}
+    post = logged(f"kmod-nvidia-open-dkms {version} (loaded at the next boot)")
+    dkms = {"post": f"{_STANDIN}/lab-gpus install {version}\n{post}", "preun": f'[ "$1" != 0 ] || {_STANDIN}/lab-gpus remove'}
+    library = f"/usr/lib64/libnvidia-ml.so.{version}"
     return [
         rpm("nvidia-open", "nvidia-driver", "nvidia-driver-cuda", "kmod-nvidia-open-dkms", arch="noarch"),
         rpm("nvidia-driver", "nvidia-driver-libs", "nvidia-kmod-common", "nvidia-kmod"),
-        rpm("nvidia-driver-cuda", "nvidia-driver-cuda-libs", "nvidia-kmod-common", "nvidia-persistenced"),
+        rpm("nvidia-driver-cuda", "nvidia-driver-cuda-libs", "nvidia-kmod-common", "nvidia-persistenced",
+            links={"/usr/bin/nvidia-smi": f"{_STANDIN}/nvidia-smi"}),
         rpm("nvidia-driver-cuda-libs", "libnvidia-ml"),
         rpm("nvidia-driver-libs", "libnvidia-ml", "nvidia-kmod-common"),
-        rpm("libnvidia-ml"),
+        rpm("libnvidia-ml", files={library: "stand-in of the lab\n"},
+            links={"/usr/lib64/libnvidia-ml.so.1": library.rpartition("/")[2]}),
         rpm("nvidia-kmod-common", "nvidia-kmod", "nvidia-modprobe", arch="noarch"),
         rpm("kmod-nvidia-open-dkms", "nvidia-kmod-common", arch="noarch",
-            files={DRIVER_VERSION: version + "\n"}, scriptlets=post),
+            files={DRIVER_VERSION: version + "\n"}, scriptlets=dkms),
         rpm("nvidia-persistenced"),
         rpm("nvidia-modprobe"),
     ]  # fmt: skip

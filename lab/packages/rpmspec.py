@@ -66,7 +66,8 @@ def render(rpm: Rpm) -> str:
         lines += [*text.rstrip("\n").split("\n"), "END-OF-FILE"]
     for path, source in rpm.copies.items():
         lines += [f"mkdir -p $(dirname %{{buildroot}}{path})", f"cp {source} %{{buildroot}}{path}"]
-    lines += [f"ln -s {target} %{{buildroot}}{path}" for path, target in rpm.links.items()]
+    for path, target in rpm.links.items():
+        lines += [f"mkdir -p $(dirname %{{buildroot}}{path})", f"ln -s {target} %{{buildroot}}{path}"]
     for name, text in rpm.scriptlets.items():
         lines += [f"%{name}", text.rstrip("\n")]
     lines.append("%files")
