@@ -25,7 +25,7 @@ def nvidia_smi(argv: list[str]) -> int:
 
 
 def _refused_by_driver(seen: View) -> bool:
-    return bool(seen.loaded) and seen.loaded != seen.library and seen.state.driver_fault != "not-loaded"
+    return bool(seen.loaded and seen.library) and seen.loaded != seen.library and seen.state.driver_fault != "not-loaded"
 
 
 def lab_gpus(argv: list[str]) -> int:

@@ -51,7 +51,7 @@ def answer(argv: list[str], view: View, root: bool = True) -> Answer:
     names = _fields(request)
     if names and (wrong := smi_query.unknown_field(names, "query-apps" in request.values)):
         return bad_field(wrong)
-    if "version" in request.flags:
+    if "version" in request.flags and view.library:
         return Answer(_version(view))
     if said := before_any_answer(view):
         return said

@@ -23,6 +23,11 @@ NO_DRIVER = Answer(
     "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver is "
     "installed and running.\n\n", 9,
 )  # fmt: skip
+NO_LIBRARY = Answer(
+    "NVIDIA-SMI couldn't find libnvidia-ml.so library in your system. Please make sure that the NVIDIA Display Driver is properly "
+    "installed and present in your system.\nPlease also try adding directory that contains libnvidia-ml.so to your system PATH.\n",
+    12,
+)
 NO_DEVICES = Answer("No devices were found\n", 6)
 UNKNOWN = Answer("Failed to initialize NVML: Unknown Error\n", 255)
 BAD_ARGUMENTS = Answer("Invalid combination of input arguments. Please run 'nvidia-smi -h' for help.\n\n", 2)
@@ -63,6 +68,8 @@ def in_use(boards: list[Board]) -> Answer:
 def before_any_answer(view: View) -> Answer | None:
     """What keeps nvidia-smi from saying anything about GPUs; None where nothing does."""
     fault = view.state.driver_fault
+    if not view.library:
+        return NO_LIBRARY
     if not view.loaded or fault == "not-loaded":
         return NO_DRIVER
     if view.loaded != view.library:

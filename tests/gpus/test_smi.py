@@ -20,6 +20,10 @@ def parsed(form: str, *argv: str, settings: tuple[str, ...] = ()) -> Any:
     return plain(FORMATS[form](smi.answer(list(argv), node(set_all(*settings))).out))
 
 
+def parsed_text(form: str, text: str) -> Any:
+    return plain(FORMATS[form](text))
+
+
 def documented_fields() -> list[str]:
     """Every name and alias in the tool's own help."""
     text = (RECORDED / "nvidia-smi-help-query.txt").read_text()
@@ -119,6 +123,38 @@ def test_states_of_the_driver_stay_apart(form: str, argv: list[str], loaded: str
     found = plain(FORMATS[form](said.out))
     assert said.status == status
     assert {key: found.get(key) for key in expected} == expected
+
+
+@pytest.mark.parametrize("argv", [[], ["-L"], ["-q", "-x"], ["--version"], ["topo", "-m"]])
+def test_without_its_library_the_tool_says_only_that(argv: list[str]) -> None:
+    said = smi.answer(argv, node(library=""))
+    assert said.status == 12
+    assert said.out.startswith("NVIDIA-SMI couldn't find libnvidia-ml.so library in your system.")
+
+
+def test_versions_are_told_without_a_driver() -> None:
+    found = parsed_text("nvsmi-table", smi.answer(["--version"], node()).out)
+    assert (found["driver"], found["nvml"], found["smi"], found["cuda"]) == ("580.95.05", "580.95", "580.95.05", "13.0")
+    recorded = (CORPUS / "nvsmi-table" / "version-flag-590.txt").read_text()
+    keys = [line.partition(":")[0] for line in recorded.splitlines()]
+    assert [line.partition(":")[0] for line in smi.answer(["--version"], node(loaded="")).out.splitlines()] == keys
+
+
+SECTIONS = {
+    "ECC": "ECC Errors",
+    "ROW_REMAPPER": "Remapped Rows",
+    "PERFORMANCE": "Clocks Event Reasons",
+    "POWER": "GPU Power Readings",
+}
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_d_shows_one_section_as_the_whole_report_has_it(section: str) -> None:
+    whole = smi.answer(["-q", "-i", "0"], node()).out.splitlines()
+    part = smi.answer(["-q", "-d", section, "-i", "0"], node()).out.splitlines()
+    assert f"    {SECTIONS[section]}" in part
+    assert not any("Product Name" in line for line in part)
+    assert set(part) < set(whole)
 
 
 # setting -> path in the parsed -q -x -> its value

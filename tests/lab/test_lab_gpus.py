@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from lab import Lab
+from lab.cli import main
 from lab.errors import UsageError
 from lab.node import LabNode
 from reconciler.facts.formats import FORMATS, plain
@@ -141,6 +142,20 @@ def test_a_mistake_in_a_setting_changes_nothing(node: LabNode) -> None:
     with pytest.raises(UsageError, match="did you mean lost"):
         node.gpus.set("gpus.0.temperature=99", "gpus.5.lsot=true")
     assert node.gpus.state() == before
+
+
+def test_the_command_line_shows_and_changes_a_state(node: LabNode, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gpu", node.name, "--set", "gpus.2.pcie.width=8", "--set", "gpus.5.lost=true"]) == 0
+    capsys.readouterr()
+    assert main(["gpu", node.name]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["gpus"][2]["pcie"]["width"], shown["gpus"][5]["lost"]) == (8, True)
+    assert main(["gpu", node.name, "--set", "gpus.5.lsot=true"]) == 2
+    assert "did you mean lost" in capsys.readouterr().err
+    assert main(["gpu", node.name, "--heal"]) == 0
+    assert not node.gpus.state().gpus[5].lost
+    assert main(["status"]) == 0
+    assert "GPUs and network cards of the nodes are stand-ins" in capsys.readouterr().out
 
 
 def test_an_answer_costs_little(node: LabNode) -> None:
