@@ -29,10 +29,9 @@ def _refused_by_driver(seen: View) -> bool:
 
 
 def lab_gpus(argv: list[str]) -> int:
-    """boot | follow | set PATH=VALUE... | reset NODE | install VERSION | remove. Exit status 2: not understood."""
+    """boot | follow | set PATH=VALUE... | install VERSION | remove. Exit status 2: not understood."""
     from lab.gpus import boot
     from lab.gpus.codec import assign, parse_setting
-    from lab.gpus.defaults import default_state
 
     try:
         if argv == ["boot"]:
@@ -44,8 +43,6 @@ def lab_gpus(argv: list[str]) -> int:
             for setting in argv[1:]:
                 state = assign(state, *parse_setting(setting))
             onnode.save(state)
-        elif argv[:1] == ["reset"] and len(argv) == 2:
-            onnode.save(default_state(argv[1]))
         elif argv[:1] == ["install"] and len(argv) == 2:
             boot.install_module(argv[1])
         elif argv == ["remove"]:

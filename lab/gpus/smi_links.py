@@ -1,6 +1,5 @@
 """`nvidia-smi topo -m`, `topo -p2p`, `nvlink -s`. Pure."""
 
-from lab.gpus.products import PRODUCTS
 from lab.gpus.state import NodeState
 from lab.gpus.view import View
 
@@ -82,7 +81,7 @@ def nvlink_status(view: View, indices: tuple[int, ...]) -> str:
     lines = []
     for board in view.boards(indices):
         gpu = board.gpu
-        lines.append(f"GPU {board.index}: {PRODUCTS[gpu.product].name} (UUID: {gpu.uuid})")
+        lines.append(f"GPU {board.index}: {board.product.name} (UUID: {gpu.uuid})")
         if not any(link.active for link in gpu.nvlinks):
             lines.append("NVML: Unable to retrieve NVLink information as all links are inactive")
             continue

@@ -188,6 +188,17 @@ def test_a_fault_is_read_from_both_reports_and_on_that_gpu_only(setting: str) ->
         assert found[1:] == parsed(form, *argv)["gpus"][1:]
 
 
+def test_all_faults_at_once_hide_no_healthy_value() -> None:
+    settings = ("gpus.5.lost=true", "gpus.6.requires_reset=true", 'gpus.3.unreadable=["fan", "power", "temperature"]', MIG,
+                "gpus.2.pcie.width=1", 'gpus.4.throttle=["hw_power_brake"]', "gpus.7.ecc.current=false")  # fmt: skip
+    for form, argv in FORMS:
+        found = parsed(form, *argv, settings=settings)["gpus"]
+        assert [gpu.get("index", gpu.get("minor")) for gpu in found] == [0, 1, 2, 3, 4, 6, 7]
+    healthy, found = parsed("nvsmi-xml", "-q", "-x")["gpus"], parsed("nvsmi-xml", "-q", "-x", settings=settings)["gpus"]
+    assert found[1] == healthy[1]
+    assert found == parsed("nvsmi-q", "-q", settings=settings)["gpus"]
+
+
 def test_a_power_brake_shows_as_hardware_slowdown_too() -> None:
     query = ["--query-gpu=clocks_event_reasons.active,clocks_throttle_reasons.hw_slowdown", "--format=csv,noheader", "-i", "0"]
     said = smi.answer(query, node(set_all('gpus.0.throttle=["hw_power_brake"]')))
