@@ -40,7 +40,7 @@ from reconciler.transport.ssh import SshTransport
 @click.option("--path", default=".", metavar="PATH", help="The repository that declares them.")
 @common.commit
 @common.cluster
-@click.option("--local", is_flag=True, help="This machine, with no manifest and no SSH.")
+@click.option("--local", is_flag=True, help="This machine, with no manifest and no SSH; with --from, all that are recorded.")
 @click.option("--from", "recordings", metavar="DIR", help="From recorded nodes instead of real ones: no network, no root.")
 @click.option("--fact", "names", multiple=True, metavar="FACT", help="Only this fact, whole. May be said several times.")
 @click.option("--fast", is_flag=True, help="Ask only what costs a node little; the rest as it was last seen.")
@@ -70,8 +70,8 @@ def observe(
     """
     wanted = _facts(names)
     request = common.Request(path, commit, cluster=cluster, on=nodes, as_json=as_json)
-    asked = _this_machine() if local else _declared(request)
-    inner = LocalTransport() if local else ReplayTransport(Path(recordings)) if recordings else SshTransport()
+    asked = _without_manifest(recordings) if local else _declared(request)
+    inner = ReplayTransport(Path(recordings)) if recordings else LocalTransport() if local else SshTransport()
     recorder = RecordingTransport(inner) if record else None
     directory = None if recordings else StateDir(config.load(state_dir).state_dir).root / "observations"
     facts = () if last else chosen(wanted, names, fast=fast)
@@ -94,9 +94,12 @@ def _facts(names: tuple[str, ...]) -> tuple[LiveFact, ...]:
     return chosen(LIVE, names, fast=False)
 
 
-def _this_machine() -> dict[str, DesiredNode]:
-    name = socket.gethostname()
-    return {name: DesiredNode(name, SshAccess("localhost"), ())}
+def _without_manifest(recordings: str | None) -> dict[str, DesiredNode]:
+    """This machine, or those that were recorded."""
+    names = sorted(file.stem for file in Path(recordings).glob("*.json")) if recordings else [socket.gethostname()]
+    if not names:
+        raise Usage("NoRecordings", path=recordings)
+    return {name: DesiredNode(name, SshAccess("localhost"), ()) for name in names}
 
 
 def _declared(request: common.Request) -> dict[str, DesiredNode]:

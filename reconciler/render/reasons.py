@@ -102,6 +102,7 @@ _SENTENCES = {
     "JournalUnreadable": "the journal {path} cannot be read: {detail}",
     "JournalUnwritable": "the journal {path} cannot be written: {detail}",
     "NewerState": "{path} was written by a newer version ({version}; this one knows {supported})",
+    "NoRecordings": "there is no recording in {path}",
     "NoRecording": "there is no recording of {name} in {path}",
     "WrongSetting": "{name} is {value}; allowed: {allowed}",
     "NeedsCommit": "{path} is not in Git: apply carries out commits only",
