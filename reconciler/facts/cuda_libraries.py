@@ -29,10 +29,15 @@ class SystemCopy:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The file that the loader maps into torch's process, and the version that its own function says."""
+    """The file that the loader maps into torch's process, and the version that its own function says.
+
+    `parts`: what cuDNN opened to answer. An LD_LIBRARY_PATH can put parts of another cuDNN under the right libcudnn.so: then the
+    version is that of the parts, and torch refuses to work.
+    """
 
     path: str
     version: Fact[str]
+    parts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +112,14 @@ def _loaded(fields: Mapping[str, Any]) -> dict[str, Fact[Loaded]]:
         return dict.fromkeys(_KINDS, answered.failure(said.get("error"), "NoInterpreter"))
     if said.get("status") != 0:
         return dict.fromkeys(_KINDS, Unknown("LoaderFailed", raw.clean(str(said.get("err", "")))))
-    versions = answered.mapping(said.get("versions"))
+    asked = answered.mapping(said.get("asked"))
+    versions, mapped = answered.mapping(asked.get("told")), answered.items(asked.get("mapped"))
     found: dict[str, Fact[Loaded]] = dict.fromkeys(_KINDS, Absent("NotLinked"))
     for name, path in said["found"].items():
         kind = _KIND.search(name)
         if kind and isinstance(path, str):
-            found[kind[1]] = Value(Loaded(path, _version(kind[1], versions.get(path))))
+            also = tuple(str(one) for one in mapped if f"lib{kind[1]}_" in str(one))
+            found[kind[1]] = Value(Loaded(path, _version(kind[1], versions.get(path)), also))
         elif kind:
             found[kind[1]] = Unknown("NotFoundByLoader", raw.clean(name, 80))
     return found

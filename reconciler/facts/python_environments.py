@@ -86,7 +86,7 @@ def parse_interpreter(found: Mapping[str, Any]) -> Fact[Interpreter]:
     if found.get("error"):
         return answered.failure(found["error"], "BrokenInterpreter", found.get("err", ""))
     if found.get("status") != 0:
-        return Unknown("InterpreterFailed", raw.clean(str(found.get("err", ""))))
+        return Unknown("InterpreterFailed", raw.clean(str(found.get("err", "")).rstrip().rpartition("\n")[2]))
     try:
         said = answered.mapping(json.loads(str(found.get("said"))))
     except (ValueError, RecursionError):

@@ -18,7 +18,7 @@ _SITES = (
     "{0}/local/lib*/python3*/dist-packages",
     "{0}/lib/python3/dist-packages",
 )
-# functions of nccl.h, cudnn.h and cuda_runtime_api.h that need no GPU
+# functions of nccl.h, cudnn.h and cuda_runtime_api.h that need no GPU; cuDNN opens its parts when it is asked
 VERSIONS = """import ctypes,json,sys
 def ask(p):
     try:
@@ -30,7 +30,9 @@ def ask(p):
         f=l.ncclGetVersion if 'libnccl' in p.rsplit('/',1)[1] else l.cudaRuntimeGetVersion
         return v.value if f(ctypes.byref(v))==0 else {'error':'refused'}
     except (OSError,AttributeError) as e: return {'error':'load','said':str(e)[:200]}
-print(json.dumps({p:ask(p) for p in sys.argv[1:]}))"""
+told={p:ask(p) for p in sys.argv[1:]}
+maps=[m.split(None,5)[-1].strip() for m in open('/proc/self/maps') if 'libcudnn' in m]
+print(json.dumps({'told':told,'mapped':sorted(set(maps))}))"""
 
 
 def look(arguments: Dict[str, Any]) -> Dict[str, Any]:
@@ -74,7 +76,8 @@ def _environment(target: str, library_path: str) -> Dict[str, Any]:
 def _loaded(target: str, directory: str, library_path: str) -> Dict[str, Any]:
     """What the loader itself says that it would map for this Python and torch's libraries, in the order of `import torch`.
 
-    Nothing of theirs runs for that. `versions` are asked of the libraries that it named, in a process of their own.
+    Nothing of theirs runs for that. `asked`: what the libraries that it named say of themselves, in a process of their own, and the
+    parts of cuDNN that came with it.
     """
     python = _python(target)
     if python is None:
@@ -97,7 +100,7 @@ def _loaded(target: str, directory: str, library_path: str) -> Dict[str, Any]:
     if real:
         ask = ["env"] + setting + [python, "-ISBc", VERSIONS] + real
         (told,) = run_apart([ask], [target], DEADLINE)
-        answer["versions"] = _json(told["out"])
+        answer["asked"] = _json(told["out"])
     return answer
 
 
