@@ -129,12 +129,9 @@ def parse(raws: tuple[Raw, ...]) -> Fact[Environments]:
         return Unknown("UnexpectedAnswer")
     if not fields["names"]:
         return Absent("NoEnvironments")
-    return Value(
-        Environments(
-            names={name: str(target) for name, target in fields["names"].items()},
-            environments={path: parse_environment(one) for path, one in fields["environments"].items()},
-        )
-    )
+    names = {name: str(target) for name, target in fields["names"].items()}
+    paths = dict.fromkeys([*names.values(), *fields["environments"]])
+    return Value(Environments(names, {path: parse_environment(fields["environments"].get(path)) for path in paths}))
 
 
 def stable(value: Any) -> Any:

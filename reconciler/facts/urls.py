@@ -6,7 +6,9 @@ import re
 
 # user:password@ and token@ behind any scheme; the host that follows shows that it is one
 _LOGIN = re.compile(r"(?<=://)[^/\s@?#]*(?:@[^/\s@?#]*)*@(?=[^\s@/])")
-_SECRET = re.compile(r"(?i)([?&;](?:[a-z_-]*(?:token|key|password|passwd|secret|signature|sig|auth)[a-z_-]*)=)[^&;#\s]+")
+_SECRET = re.compile(
+    r"(?i)([?&;](?:[a-z0-9]+[_-])*(?:api|access|auth)?(?:token|key|password|passwd|secret|signature|sig|auth)=)[^&;#\s]+"
+)
 MARK = "REDACTED"
 
 

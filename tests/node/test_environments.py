@@ -224,7 +224,7 @@ def test_settings_and_system_packages(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("mode", "user"), [(0o755, "65534"), (0o700, "12345")])
 def test_nothing_is_written_and_code_of_an_environment_does_not_run_as_root(mode: int, user: str) -> None:
-    """A line of code in a .pth file runs whenever an interpreter starts: it says who it is. pytest's directory only root may enter."""
+    """A line of code in a .pth file runs whenever an interpreter starts. Not in pytest's directory, which only root may enter."""
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         root.chmod(0o755)
