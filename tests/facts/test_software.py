@@ -135,7 +135,7 @@ def test_any_bytes_and_any_json(fact: LiveFact, data: st.DataObject) -> None:
 
 def altered(value: Any, chance: random.Random) -> Any:
     """One place of a JSON value is another type, gone, or doubled."""
-    others = [
+    others: list[Any] = [
         None,
         True,
         0,
