@@ -20,8 +20,7 @@ import pytest
 from reconciler.facts import config_files, cuda, dcgm, holds, repositories
 from reconciler.facts.formats import plain
 from reconciler.facts.live import About, LiveFact
-from reconciler.model.fact import Absent, Raw, Unknown, Value
-from reconciler.node import probe, work
+from reconciler.model.fact import Absent, Raw, Run, Unknown, Value
 from reconciler.node.fragments import cuda as trees
 from reconciler.node.fragments import digests, web
 from tests.cases import DATA
@@ -190,19 +189,13 @@ def test_cuda_trees_and_their_compilers(shared: Path, monkeypatch: pytest.Monkey
     assert (whole["version"], whole["nvcc"]["release"]) == ("12.8.1", "12.8")
 
 
-def test_a_login_shell_that_talks_fails_or_has_no_nvcc_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The shell's end is 0 whatever it finds: another one and the probe would ask again as root."""
-    users: list[bool] = []
-
-    def noted(jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        users.extend(bool(job.get("unprivileged")) for job in jobs)
-        return work.run_all(jobs)
-
-    monkeypatch.setattr(probe, "run_all", noted)
+def test_the_login_shell_ends_with_0_whatever_it_finds() -> None:
+    """With another status it would be asked a second time, as root."""
     shell = cuda.FACT.parts(About())[1]
-    part = {"do": "run", "argv": list(shell.argv), "deadline": 5.0, "unprivileged": shell.unprivileged}  # type: ignore[union-attr]
-    probe.probe({"cuda": [part]})
-    assert users == [True]
+    assert isinstance(shell, Run)
+    for found in ("/usr/bin", "/nowhere"):
+        argv = (shell.argv[0], "-c", *shell.argv[2:])  # no profile, which sets the PATH anew
+        assert subprocess.run(argv, env={"PATH": found}, check=False, capture_output=True, executable="/bin/bash").returncode == 0
 
 
 def test_repositories_and_holds_of_this_machine() -> None:

@@ -50,7 +50,7 @@ def _owner(python: str) -> Any:
 
 
 def _python(directory: str) -> Optional[str]:
-    """The link counts, also one that leads nowhere: then running it says so."""
+    """The link counts, also one that leads nowhere."""
     for name in ("python", "python3"):
         path = os.path.join(directory, "bin", name)
         if os.path.lexists(path):
@@ -76,7 +76,7 @@ def _environment(target: str, python: Optional[str], said: Dict[str, Any]) -> Di
         "said": said["out"].decode("utf-8", "replace")[:LIMIT],
         "err": said["err"].decode("utf-8", "replace")[-400:],
         "status": said["status"],
-        "error": said["error"],
+        "error": "missing" if python and not os.path.exists(python) else said["error"],
         "sites": [_site(path) for path in seen.values() if os.path.isdir(path)],
     }
 
