@@ -102,9 +102,9 @@ def test_without_setpriv_nobody_has_the_last_word(closed: Path, monkeypatch: pyt
 @pytest.mark.parametrize("argv", [["sleep", "60"], ["no-such-command"]])
 def test_what_nobody_is_late_with_or_has_not_is_not_asked_twice(argv: list[str]) -> None:
     began = time.monotonic()
-    (answer,) = probe.probe({"k": [{"do": "run", "argv": argv, "deadline": 0.5, "unprivileged": True}]})["k"]
+    (answer,) = probe.probe({"k": [{"do": "run", "argv": argv, "deadline": 2.0, "unprivileged": True}]})["k"]
     assert answer["error"] in ("deadline", "missing")
-    assert time.monotonic() - began < 0.95
+    assert time.monotonic() - began < 3.9
 
 
 @pytest.mark.parametrize(
