@@ -14,12 +14,14 @@ class About:
     """What is known of a node before it is asked.
 
     `names`: the names that it has to resolve, each with the address that is declared for it. `environments`: patterns of paths of
-    Python environments. `cursors`: where the last reading of a log ended, by fact.
+    Python environments. `library_path`: the LD_LIBRARY_PATH of jobs that run in them. `cursors`: where the last reading of a log
+    ended, by fact.
     """
 
     node: str = ""
     names: Mapping[str, str] = field(default_factory=dict)
     environments: tuple[str, ...] = ("/opt/ai/env/*",)
+    library_path: str = ""
     cursors: Mapping[str, str] = field(default_factory=dict)
 
 

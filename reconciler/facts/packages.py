@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from reconciler.facts import raw
 from reconciler.model.desired import PackageManager
-from reconciler.model.fact import Absent, Fact, Facts, Probe, Read, Run, Unknown, Value
+from reconciler.model.fact import Absent, Fact, Facts, Probe, Raw, Read, Run, Unknown, Value
 
 # EPOCHNUM is 0 where there is no epoch; root's rpm rewrites rpmdb.sqlite-shm and -wal at every look, nobody's does not
 _QUERY = ("rpm", "-qa", "--qf", r"%{NAME}\t%{EPOCHNUM}\t%{VERSION}\t%{RELEASE}\t%{ARCH}\n")
@@ -96,13 +96,17 @@ def parse_deb(text: Fact[str]) -> Fact[dict[str, tuple[Installed, ...]]]:
     return Value(found) if found else Unknown("EmptyDatabase")
 
 
+def rpm_text(answer: Raw | None) -> Fact[str]:
+    """What rpm listed; Unknown(DatabaseDamaged) where it also complained."""
+    if answer and answer.status == 0 and _COMPLAINT.search(answer.err):
+        return Unknown("DatabaseDamaged", raw.clean(answer.err.decode("utf-8", "replace")))
+    return raw.command_text(answer)
+
+
 def installed(facts: Facts, manager: PackageManager) -> Fact[dict[str, tuple[Installed, ...]]]:
     """Everything that is installed, by name."""
     if manager == "dnf":
-        answer = raw.part(facts, RPM.key)
-        if answer and answer.status == 0 and _COMPLAINT.search(answer.err):
-            return Unknown("DatabaseDamaged", raw.clean(answer.err.decode("utf-8", "replace")))
-        return parse_rpm(raw.command_text(answer))
+        return parse_rpm(rpm_text(raw.part(facts, RPM.key)))
     return parse_deb(raw.command_text(raw.part(facts, DEB.key)))
 
 

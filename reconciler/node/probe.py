@@ -58,7 +58,8 @@ def probe(wanted: Dict[str, List[Dict[str, Any]]]) -> Dict[str, List[Dict[str, A
     done = {(key, i): answer for (key, i, _), answer in zip(jobs, run_all([_job(part) for _, _, part in jobs]))}  # noqa: B905  (no strict= before Python 3.10)
     for key, i, part in jobs:
         # what nobody cannot do is no answer: ask again as who we are
-        if part.get("unprivileged") and done[(key, i)]["status"] != 0:
+        answer = done[(key, i)]
+        if part.get("unprivileged") and answer["status"] != 0 and answer["error"] not in ("deadline", "missing", "too-large"):
             done[(key, i)] = run_all([{"argv": part["argv"], "deadline": part["deadline"]}])[0]
     answers: Dict[str, List[Dict[str, Any]]] = {}
     for key, parts in wanted.items():

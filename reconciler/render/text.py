@@ -50,7 +50,7 @@ def _range(prefix: str, width: int, numbers: list[int]) -> str:
 
 def count(number: int, noun: str) -> str:
     """`1 change`, `2 changes`."""
-    plural = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
+    plural = noun[:-1] + "ies" if noun.endswith("y") and noun[-2:-1] not in "aeiou" else noun + "s"
     return f"{number} {noun if number == 1 else plural}"
 
 

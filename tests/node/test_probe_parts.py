@@ -71,6 +71,42 @@ def test_a_command_without_privileges_runs_as_nobody_and_without_groups() -> Non
     assert answer[1]["out"].startswith("uid=0(root)")
 
 
+@pytest.fixture
+def closed(tmp_path: Path) -> Path:
+    """A directory that only root may enter, with a file in it."""
+    tmp_path.chmod(0o700)
+    (tmp_path / "file").write_text("inside\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "writing", ["echo x > {0}/new", "mkdir {0}/new", "rm -f {0}/file; test ! -e {0}/file", "echo x > /etc/new"]
+)
+def test_in_the_place_of_root_one_reads_everything_and_writes_nothing(closed: Path, writing: str) -> None:
+    argv = ["sh", "-c", f"cat {closed}/file && ({writing.format(closed)})"]
+    (answer,) = work.run_apart([argv], [str(closed)], 10.0)
+    assert answer["out"] == b"inside\n"
+    assert answer["status"] > 0
+    assert [path.name for path in closed.iterdir()] == ["file"]
+    assert not Path("/etc/new").exists()
+
+
+def test_without_setpriv_nobody_has_the_last_word(closed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`missing` would be understood as a program that is not there."""
+    monkeypatch.setattr(work, "READER", ["no-such-setpriv"])
+    (answer,) = work.run_apart([["cat", f"{closed}/file"]], [str(closed)], 10.0)
+    assert (answer["error"], answer["status"]) == ("", 1)
+    assert b"Permission denied" in answer["err"]
+
+
+@pytest.mark.parametrize("argv", [["sleep", "60"], ["no-such-command"]])
+def test_what_nobody_is_late_with_or_has_not_is_not_asked_twice(argv: list[str]) -> None:
+    began = time.monotonic()
+    (answer,) = probe.probe({"k": [{"do": "run", "argv": argv, "deadline": 2.0, "unprivileged": True}]})["k"]
+    assert answer["error"] in ("deadline", "missing")
+    assert time.monotonic() - began < 3.9
+
+
 @pytest.mark.parametrize(
     ("argv", "error"),
     [(("no-such-command",), "missing"), (("/etc/passwd",), "denied"), (("/",), "denied"), (("echo", "a\0b"), "io")],

@@ -92,6 +92,7 @@ COUNTS = [
     (2, "node", "2 nodes"),
     (2, "apply", "2 applies"),
     (1, "apply", "1 apply"),
+    (0, "key", "0 keys"),
 ]
 
 

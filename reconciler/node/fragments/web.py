@@ -1,0 +1,40 @@
+"""One document of a server on this node."""
+
+import errno
+import http.client
+import time
+from typing import Any, Dict
+
+CODES = {errno.ECONNREFUSED: "refused", errno.ETIMEDOUT: "deadline", errno.EHOSTUNREACH: "unreachable"}
+
+
+def look(arguments: Dict[str, Any]) -> Dict[str, Any]:
+    """`host`, `port`, `path`, `deadline` in seconds for all of it, `limit` in bytes.
+
+    -> {"status": 200, "text": ...} or {"error": refused, deadline, too-large, not-http or io, "said": ...}.
+    """
+    until = time.monotonic() + arguments["deadline"]
+    connection = http.client.HTTPConnection(arguments["host"], arguments["port"], timeout=arguments["deadline"])
+    try:
+        connection.request("GET", arguments["path"], headers={"Accept": "text/plain"})
+        response = connection.getresponse()
+        data = b""
+        while True:
+            left = until - time.monotonic()
+            if left <= 0:
+                return {"error": "deadline", "said": "%d bytes so far" % len(data)}
+            if connection.sock:
+                connection.sock.settimeout(left)
+            block = response.read1(1 << 16)
+            if not block:
+                return {"status": response.status, "text": data.decode("utf-8", "replace")}
+            data += block
+            if len(data) > arguments["limit"]:
+                return {"error": "too-large", "said": "more than %d bytes" % arguments["limit"]}
+    except http.client.HTTPException as e:
+        return {"error": "not-http", "said": "%s: %s" % (type(e).__name__, e)}
+    except OSError as e:
+        code = "deadline" if "timed out" in str(e) else CODES.get(e.errno or 0, "io")
+        return {"error": code, "said": e.strerror or str(e)}
+    finally:
+        connection.close()
