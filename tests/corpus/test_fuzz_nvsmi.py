@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reconciler.facts.formats import FORMATS, plain
 from reconciler.model.fact import Absent, Unknown, Value
-from tests.corpus.test_corpus import CORPUS
+from tests.corpus.cases import CORPUS
 
 NAMES = sorted(name for name in FORMATS if name.startswith("nvsmi-"))
 SAMPLES = {name: [p.read_bytes().decode("utf-8", "replace") for p in sorted((CORPUS / name).glob("*.txt"))] for name in NAMES}
