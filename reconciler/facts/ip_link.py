@@ -11,8 +11,7 @@ from reconciler.facts import keyed, raw, text
 from reconciler.model.fact import Absent, Fact, Unknown, Value
 
 _HEAD = re.compile(r"([0-9]{1,9}): ([^\s@:]{1,64})(?:@([^\s:]{1,64}))?:(?: <([^>\n]{0,400})>)?")
-_TAGGED = re.compile(r"\s*(?:[0-9]{1,5}: +[0-9]{1,9}: |\[|\()")
-_TAG = re.compile(r"\s{0,8}[0-9]{1,5}: (?=\s|[0-9]{1,9}: )")  # srun -l, in front of details as well
+_TAGGED = re.compile(r"\s*(?:[0-9]{1,6}: +[0-9]{1,9}: |\[|\()")
 _ADDRESS = re.compile(r"link/(\S{1,32})(?: ([0-9a-f.:]{7,59})(?= |\Z))?")
 _COUNTERS = re.compile(r"(RX|TX)(?: errors)?:")
 _KEYS = frozenset({"mtu", "qdisc", "master", "state", "mode", "group", "qlen"})
@@ -108,7 +107,7 @@ def _plain(output: str) -> str:
     """The pre-pass, but an interface's index is no launcher's tag; and -o's one line an interface as several."""
     lines = text.lines(output)
     if _TAGGED.match("\n".join(lines[:20]).lstrip()):
-        lines = [_TAG.sub("", line, count=1) for line in text.untagged(lines)]
+        lines = text.untagged(lines)
     content = "\n".join(lines)
     return content.replace("\\ ", "\n ")
 
