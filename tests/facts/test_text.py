@@ -9,7 +9,7 @@ from reconciler.facts.formats import FORMATS, plain
 
 LINKS = (
     "1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536 qdisc noqueue state UNKNOWN mode DEFAULT group default qlen 1000\\    link/loopback\n"
-    "2: eth0: <BROADCAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP mode DEFAULT group default qlen 1000\\    link/ether 52:54:00:00:00:01\n"
+    "2: eth0: <BROADCAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP mode DEFAULT group default qlen 1000\\    link/ether\n"
 )
 GPU = "GPU 0: NVIDIA H200 (UUID: GPU-11111111-2222-3333-4444-555555555555)\n\t Link 0: 26.562 GB/s\n\n\t Link 1: <inactive>\n"
 TAGS = (
