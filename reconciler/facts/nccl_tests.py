@@ -98,13 +98,18 @@ class _Found:
 _NO_COLUMN, _NOT_VALIDATED, _NOT_MEASURED = Absent("NoSuchColumn"), Absent("NotValidated"), Absent("NotMeasured")
 
 
-def _real(cell: str, none: Absent) -> Fact[float]:
+@lru_cache(maxsize=4096)
+def _decimal(cell: str) -> Fact[float]:
     if len(cell) < 20 and cell.isascii() and cell.replace(".", "", 1).isdigit():  # the common cell, without its expression
         return Value(float(cell))
-    return none if cell == "N/A" else scalars.real(cell)
+    return scalars.real(cell)
 
 
 _integer = lru_cache(maxsize=4096)(scalars.whole)  # mostly 0 wrong values and root -1
+
+
+def _real(cell: str, none: Absent) -> Fact[float]:
+    return none if cell == "N/A" else _decimal(cell)
 
 
 def _whole(cell: str, none: Absent) -> Fact[int]:
