@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from reconciler.facts import keyed, raw, text
 from reconciler.model.fact import Absent, Fact, Unknown, Value
@@ -13,7 +14,7 @@ _SLOT = re.compile(r"((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?: |\Z)
 _CODE = re.compile(r"\[([0-9a-f]{4})\]\Z|\A([0-9a-f]{4})\Z")
 _IDS = re.compile(r"\[([0-9a-f]{4}):([0-9a-f]{4})\]")
 _BARE_IDS = re.compile(r"([0-9a-f]{4}):([0-9a-f]{4})\b")
-_REVISION = re.compile(r"\(rev ([0-9a-f]{2})\)")
+_REVISION = re.compile(r"([0-9a-f]{2})\)")
 _LINK = re.compile(r"Speed ([0-9]{1,3}(?:\.[0-9])?)GT/s(?: \((\w{1,12})\))?, Width x([0-9]{1,2})(?: \((\w{1,12})\))?")
 # https://admin.pci-ids.ucw.cz: vendors, and classes 03xx display, 0680 bridge of another kind (NVSwitch)
 _NVIDIA, _MELLANOX = ("10de", "NVIDIA"), ("15b3", "Mellanox")
@@ -23,8 +24,7 @@ _NOT_ASKED = Unknown("NotAsked")
 _DEAD = Value("ff")  # the whole configuration space reads as ones: the card no longer answers
 
 
-@dataclass(frozen=True, slots=True)
-class Model:
+class Model(NamedTuple):
     """What a device is, by its line: many devices of a machine are the same. Codes and ids are four hexadecimal digits."""
 
     class_name: Fact[str]
@@ -62,8 +62,7 @@ class Details:
     link_downgraded: Fact[bool]
 
 
-@dataclass(frozen=True, slots=True)
-class Device:
+class Device(NamedTuple):
     """One function. `slot` as printed; `address` with its domain, as /sys names it.
 
     `answers` is False where it is on the bus list but dead (`rev ff`, unknown header type).
@@ -122,7 +121,7 @@ def parse(output: str) -> Fact[Devices]:
 def _device(slot: str, rest: str, lines: list[str]) -> Device:
     model = _model(rest)
     dead = model.revision == _DEAD or any("Unknown header type" in line for line in lines)
-    whole = isinstance(model.name, Value)
+    whole = model.name is not keyed.MISSING
     return Device(
         slot=slot,
         address=(slot if slot.count(":") > 1 else "0000:" + slot).lower(),
@@ -135,13 +134,14 @@ def _device(slot: str, rest: str, lines: list[str]) -> Device:
 @lru_cache(maxsize=1024)
 def _model(rest: str) -> Model:
     kind, colon, name = rest.partition(": ")
-    code = _CODE.search(kind) if colon else None
-    ids = _IDS.findall(name) or _BARE_IDS.findall(name[:10])
-    revision = _REVISION.search(name)
+    code = _CODE.search(kind) if colon and (len(kind) == 4 or kind[-1:] == "]") else None
+    ids = ("[" in name and _IDS.findall(name)) or (name[4:5] == ":" and _BARE_IDS.findall(name[:10]))
+    front, _, revised = name.partition(" (rev ")
+    revision = _REVISION.match(revised)
     return Model(
         class_name=_text(kind[: code.start()] if code else kind, bool(colon)),
         class_code=Value(code[1] or code[2]) if code else _NOT_SAID,
-        name=_text(name.partition(" (rev ")[0], bool(colon)),
+        name=_text(front, bool(colon)),
         vendor_id=Value(ids[-1][0]) if ids else _NOT_SAID,
         device_id=Value(ids[-1][1]) if ids else _NOT_SAID,
         revision=Value(revision[1]) if revision else _NOT_SAID,

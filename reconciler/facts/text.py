@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+_OVERWRITTEN = re.compile(r"^[^\n]*\r(?=[^\r\n])", re.MULTILINE)
 # what each launcher puts in front of a line, empty and indented ones too. Blanks after it belong to the line
 _TAGS = (
     re.compile(r"\s{0,8}[0-9]{1,6}:(?: |$)"),  # srun -l: `3: `, filled up to the width of the largest task
@@ -45,9 +46,8 @@ def _bare(text: str) -> str:
     plain = text.removeprefix("\ufeff")
     if "\x1b" in plain:
         plain = _ANSI.sub("", plain)
-    if "\r" not in plain:
-        return plain
-    return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in plain.replace("\r\n", "\n").split("\n"))
+    plain = plain.replace("\r\n", "\n")
+    return _OVERWRITTEN.sub("", plain).replace("\r", "") if "\r" in plain else plain
 
 
 def clean(text: str) -> str:
