@@ -1,8 +1,8 @@
 """How fast the parsers of saved output are, format by format, in MB a second of CPU time: `python -m benchmarks.parsers`.
 
 Inputs: the samples of the corpus as they are, one after the other; each sample repeated to a megabyte; the same with all numbers of
-two digits or more different in each copy; for lists also the shortest rows that a program prints, all different. Last a kernel log of
-200 MB, once with few lines of interest and once a storm of them, in a process of its own. The garbage collector is off, as in
+two digits or more different in each copy; for lists also the shortest rows that a program prints, all different. Last a kernel log
+of 200 MB, once with few lines of interest and once a storm of them, in a process of its own. The garbage collector is off, as in
 `reconcile facts parse`. The aim is 20 MB/s. Writes benchmarks/results/parsers.md.
 """
 

@@ -82,7 +82,7 @@ def parse(output: str) -> Fact[Interfaces]:
         found = {str(item["ifname"])[:64]: _from_json(item) for item in answer[0] if item.get("ifname")}
         strange, cut = 0, answer[1]
     else:
-        blocks, strange = _blocks(content.split("\n"))
+        blocks, strange = _blocks(_sure(content.split("\n")))
         found, cut = {name: _from_text(block) for name, block in blocks.items()}, False
     if not found:
         if re.search(r'Device "[^"\n]{1,64}" does not exist', content[:1000]):
@@ -110,6 +110,11 @@ def _plain(output: str) -> str:
         lines = text.untagged(lines)
     content = "\n".join(lines)
     return content.replace("\\ ", "\n ")
+
+
+def _sure(lines: list[str]) -> list[str]:
+    """Without the last word of a line that has no end: `mtu 15` of 1500."""
+    return [*lines[:-1], lines[-1].rpartition(" ")[0]]
 
 
 def _blocks(lines: list[str]) -> tuple[dict[str, _Block], int]:

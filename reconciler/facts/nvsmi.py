@@ -54,6 +54,7 @@ _MESSAGES: tuple[tuple[str, str, int | None], ...] = (
     ("failed to initialize nvml", "NvmlFailed", None),
     ("nvidia-smi has failed", "NvmlFailed", None),
 )
+_UNSPECIFIC = ("NvmlFailed", "DeviceUnreadable")  # what is wrong follows
 _STARTS = (
     "No devices",
     "NVIDIA-SMI has",
@@ -137,14 +138,16 @@ def flag(cell: Fact[str]) -> Fact[bool]:
     return Value(known) if known is not None else Unknown("UnexpectedWord", raw.clean(cell.value, 80))
 
 
-def fault(line: str) -> Fault | None:
-    """The message in a line, None where the line is something else."""
+def fault(line: str, whole: bool = True) -> Fault | None:
+    """The message in a line, None where the line is something else, or is cut (not `whole`) before it says what is wrong."""
     line = line.strip().removeprefix("NVML: ")
     if not line.startswith(_STARTS):
         return None
     low = line[:400].lower()
     for needle, code, status in _MESSAGES:
         if needle in low:
+            if not whole and code in _UNSPECIFIC:
+                return None
             bus, index = _BUS_ID.search(line[:400]), _INDEX.search(line[:400])
             return Fault(
                 code,
@@ -156,9 +159,10 @@ def fault(line: str) -> Fault | None:
     return None
 
 
-def faults(lines: Iterable[str]) -> tuple[Fault, ...]:
-    """All messages of some lines."""
-    return tuple(found for line in lines if (found := fault(line)))
+def faults(lines: Iterable[str], last: str = "") -> tuple[Fault, ...]:
+    """All messages of some lines and of a last one that has no end."""
+    ended = [found for line in lines if (found := fault(line))]
+    return (*ended, cut) if (cut := fault(last, whole=False)) else tuple(ended)
 
 
 def library_version(text: str) -> Fact[str]:

@@ -184,10 +184,9 @@ def _gpu(part: _Part) -> Gpu:
 
 def parse(saved: str) -> Fact[QLog]:
     """All GPUs; Absent(NoDevices) or Unknown where there is none and a message says why."""
-    lines = text.clean(saved).split("\n")
-    if lines[-1].rpartition(" ")[2].isdecimal():
-        lines.pop()  # a line without its end, where a number may have lost digits: no whole text ends so
-    faults = nvsmi.faults(line for line in lines if line[:1] != " ")
+    whole, last = text.ended(saved)
+    lines = whole.split("\n")
+    faults = nvsmi.faults((line for line in lines if line[:1] != " "), last)
     parts = _parts(lines)
     head = Block(parts[0].texts, _PATHS)
     attached = head.number("attached")

@@ -20,6 +20,7 @@ _LINK = re.compile(r"Speed ([0-9]{1,3}(?:\.[0-9])?)GT/s(?: \((\w{1,12})\))?, Wid
 _NVIDIA, _MELLANOX = ("10de", "NVIDIA"), ("15b3", "Mellanox")
 _DISPLAY = ("VGA compatible controller", "3D controller", "Display controller")
 _NOT_SAID = Unknown("NotSaid")
+_MORE = "-- more may follow --"
 _NOT_ASKED = Unknown("NotAsked")
 _DEAD = Value("ff")  # the whole configuration space reads as ones: the card no longer answers
 
@@ -94,7 +95,8 @@ def parse(output: str) -> Fact[Devices]:
     """Every device that the text names, even one whose line is cut. Unknown(NoDevices): any machine has some."""
     found: list[tuple[str, str, list[str]]] = []
     strange = 0
-    for line in text.clean(output).split("\n"):
+    whole, _ = text.ended(output)
+    for line in whole.split("\n"):
         if line[:1].isspace():
             if found:
                 found[-1][2].append(line)
@@ -104,6 +106,8 @@ def parse(output: str) -> Fact[Devices]:
             strange += 1
     if not found:
         return Unknown("NoDevices", raw.clean(output[:1000]))
+    if found[-1][2] and "Kernel modules:" not in found[-1][2][-1]:
+        found[-1][2].append(_MORE)  # the modules that fit are the last that lspci tells of a device
     devices = tuple(_device(*each) for each in found)
     nvidia = [device for device in devices if device.model.made_by(_NVIDIA)]
     return Value(
@@ -153,12 +157,13 @@ def _details(lines: list[str]) -> Fact[Details]:
     for line in lines:
         if pair := keyed.split(line):
             said.setdefault(*pair)
+    cut = lines[-1] is _MORE
     link = _LINK.search(said.get("lnksta", ""))
     return Value(
         Details(
-            driver=_detail(said, "kernel driver in use", Absent("NotBound")),
-            modules=_detail(said, "kernel modules", Absent("NoModule")),
-            subsystem=_detail(said, "subsystem", Absent("NoSubsystem")),
+            driver=_detail(said, "kernel driver in use", Unknown("MayBeCut") if cut else Absent("NotBound")),
+            modules=_detail(said, "kernel modules", Unknown("MayBeCut") if cut else Absent("NoModule")),
+            subsystem=_detail(said, "subsystem", Unknown("MayBeCut") if cut else Absent("NoSubsystem")),
             link_gts=Value(float(link[1])) if link else _NOT_SAID,
             link_width=Value(int(link[3])) if link else _NOT_SAID,
             link_downgraded=Value("downgraded" in (link[2], link[4])) if link else _NOT_SAID,
@@ -171,5 +176,5 @@ def _text(printed: str, whole: bool) -> Fact[str]:
     return Value(printed.strip()) if whole and printed.strip() else keyed.MISSING
 
 
-def _detail(said: dict[str, str], key: str, none: Absent) -> Fact[str]:
+def _detail(said: dict[str, str], key: str, none: Absent | Unknown) -> Fact[str]:
     return Value(said[key]) if said.get(key) else none

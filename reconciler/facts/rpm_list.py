@@ -136,7 +136,7 @@ def _named(fields: dict[str, object]) -> Listed | None:
             if shown.isascii() and shown.isdigit() and len(shown) < 10
             else Unknown("NotANumber", raw.clean(shown, 80))
         )
-    built: Fact[str] = Absent("NoArch") if arch in _NONE else Value(str(arch))
+    built: Fact[str] = Absent("NoArch") if arch in _NONE else Value(arch) if isinstance(arch, str) else _NOT_SHOWN
     origin: Fact[str] = Value(str(repository)) if repository else Unknown("NotShown")
     return _listed(name, found, version, release, built, origin)
 
@@ -167,7 +167,7 @@ def _end_block(found: _Found) -> None:
     if not found.block:
         return
     fields: dict[str, object] = {key.lower(): value for key, value in found.block.items()}
-    fields["arch"] = found.block.get("Architecture") or found.block.get("Arch")
+    fields["arch"] = found.block.get("Architecture", found.block.get("Arch", _NOT_SHOWN))
     package = _named(fields)
     if package:
         found.packages.append(package)

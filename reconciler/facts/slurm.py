@@ -172,10 +172,12 @@ def _from_rows(lines: list[str]) -> Fact[Slurm]:
 
 def _reason(line: str, starts: list[int]) -> Fact[Reason]:
     """Fixed columns: a reason holds blanks, and is cut where its column ends."""
+    if len(starts) != 4 or len(line) <= starts[-1]:
+        return Unknown("UnreadableRow", raw.clean(line[:400], 120))
     ends = [*starts[1:], len(line)]
     reason, *rest = (line[start:end].strip() for start, end in zip(starts, ends, strict=True))
     facts = [Value(cell) if cell else Unknown("Missing") for cell in rest]
-    if not reason or len(facts) != 3:
+    if not reason:
         return Unknown("UnreadableRow", raw.clean(line[:400], 120))
     return Value(Reason(reason, len(reason) >= starts[1] - 1, *facts))
 

@@ -62,3 +62,10 @@ def clean(text: str) -> str:
             return "\n".join(untagged(plain.split("\n"))) if any(tag.match(line) for tag in _TAGS) else plain
         at = end + 1
     return plain
+
+
+def ended(text: str) -> tuple[str, str]:
+    """The cleaned text to its last end of line, and what stands behind that: a line that may be cut, where `2.6.` was 2.6.0."""
+    plain = clean(text)
+    at = plain.rfind("\n") + 1
+    return (plain, "") if plain[at:].isspace() else (plain[:at], plain[at:])
