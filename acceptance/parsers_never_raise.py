@@ -1,7 +1,7 @@
 """Whatever stands in a saved output, its parser answers a value, Absent or Unknown, soon; and a cut text says nothing else.
 
-`python -m acceptance.parsers_never_raise [EXAMPLES]`: for each format mutations of the corpus by Hypothesis (1000 by default: two to
-three minutes in all), the samples of all others and lines of a megabyte; of each sample the beginnings that end with a line.
+`python -m acceptance.parsers_never_raise [EXAMPLES]`: for each format mutations of the corpus by Hypothesis (1000 by default), the
+samples of all others and lines of a megabyte; of each sample the beginnings that end with a line. Two to three minutes in all.
 """
 
 from __future__ import annotations

@@ -37,7 +37,8 @@ _FLAGS = {"enabled": True, "yes": True, "on": True, "active": True, "disabled": 
 _NUMBER = re.compile(r"^([+-]?[0-9]{1,18}(\.[0-9]{1,9})?)(?: ?([A-Za-z/%()]{1,12}))?$")
 _UNITS = {"MB": "MiB", "bank(s)": "banks"}  # before 331 `MB` stood for MiB
 
-# what stands in a line, its code, and the exit status that the manual (nvidia-smi(1), RETURN VALUE) or nvml.h gives it
+# what stands in a line, its code, and the exit status that goes with it: by the manual (nvidia-smi(1), RETURN VALUE), 18 by reports
+# of it (anderskm/gputil issue 55, mozilla/translations issue 1167). None: nobody says
 _MESSAGES: tuple[tuple[str, str, int | None], ...] = (
     ("no devices were found", "NoDevices", 6),
     ("couldn't communicate with the nvidia driver", "DriverNotLoaded", 9),
@@ -45,7 +46,7 @@ _MESSAGES: tuple[tuple[str, str, int | None], ...] = (
     ("driver/library version mismatch", "DriverLibraryMismatch", 18),
     ("mismatch in versions between nvidia-smi and nvml", "SmiLibraryMismatch", None),
     ("gpu is lost", "GpuLost", 15),
-    ("gpu requires reset", "GpuRequiresReset", 16),
+    ("gpu requires reset", "GpuRequiresReset", None),
     ("couldn't find libnvidia-ml", "LibraryMissing", 12),
     ("insufficient permissions", "PermissionDenied", 4),
     ("failed to initialize nvml: unknown error", "NvmlUnknownError", 255),
