@@ -86,7 +86,8 @@ def _cell(cell: str, unit: int) -> Fact[int]:
     found = _SIZE.fullmatch(cell)
     if not found:
         return scalars.strange(cell)
-    amount, scale = found[1].replace(",", "."), 1024 ** _POWER[found[2]] * (unit or 1)
+    # df -BM: a cell that has a unit of its own is not in that of the header
+    amount, scale = found[1].replace(",", "."), 1024 ** _POWER[found[2]] if found[2] else unit or 1
     return Value(int(amount) * scale if "." not in amount else round(float(amount) * scale))
 
 
@@ -102,10 +103,14 @@ def _is_count(word: str) -> bool:
     return word == "-" or (word.isdecimal() and len(word) <= 20) or _SIZE.fullmatch(word) is not None
 
 
+def _is_place(words: list[str], at: int) -> bool:
+    return words[at][0] == "/" or (words[0] == "total" and words[at] == "-" and at == len(words) - 1)
+
+
 def _share(words: list[str]) -> int:
     """Where the percentage of a row stands: behind three counts and before a mount point; 0 where there is none."""
     for i in range(4, len(words) - 1):
-        if (words[i] == "-" or words[i].endswith("%")) and words[i + 1][0] == "/" and all(map(_is_count, words[i - 3 : i])):
+        if (words[i] == "-" or words[i].endswith("%")) and _is_place(words, i + 1) and all(map(_is_count, words[i - 3 : i])):
             return i
     return 0
 
@@ -158,7 +163,7 @@ def _full(rows: tuple[Fact[Filesystem], ...]) -> Fact[tuple[str, ...]]:
         if not isinstance(row, Value) or isinstance(row.value.used_percent, Unknown):
             return Unknown("UnreadRows")
         share = row.value.used_percent
-        if isinstance(share, Value) and share.value >= 100:
+        if isinstance(share, Value) and share.value >= 100 and row.value.mounted_on != "-":  # no total
             found.append(row.value.mounted_on)
     return Value(tuple(found))
 

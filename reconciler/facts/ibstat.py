@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from reconciler.facts import keyed, raw, text
 from reconciler.model.fact import Absent, Fact, Unknown, Value
 
-_CA = re.compile(r"\s*CA '([^'\n]{1,64})'")
+_CA = re.compile(r"\s*CA:? '([^'\n]{1,64})'")
 _PORT = re.compile(r"\s*Port ([0-9]{1,3}):\s*\Z")
 _STATUS = re.compile(r"\s*Infiniband device '([^'\n]{1,64})' port ([0-9]{1,3}) status")
 _STATE = re.compile(r"(?:[0-9]{1,2}: )?(\S.*)\Z")  # ibstatus puts the number first

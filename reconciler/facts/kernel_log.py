@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from reconciler.facts import kernel_event, raw, text
+from reconciler.facts import kernel_event, kernel_json, raw, text
 from reconciler.facts.kernel_event import NOT_SAID, Event
 from reconciler.model.fact import Absent, Fact, Unknown, Value
 
@@ -77,7 +77,7 @@ class Log:
 
 def parse(output: str) -> Fact[Log]:
     """Every line counts on its own: damage to one loses no other. Unknown where the text is no log or the log could not be read."""
-    log = text.clean(output)
+    log = kernel_json.lines(text.clean(output))
     if not log.strip():
         return Unknown("Empty")
     events, lines_of, unlisted = _events(log)

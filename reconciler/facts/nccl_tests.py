@@ -11,6 +11,7 @@ from reconciler.facts import raw, scalars, text
 from reconciler.model.fact import Absent, Fact, Unknown, Value
 
 _VERSION = re.compile(r"\b[NR]CCL version *:? *([0-9][0-9A-Za-z.+_-]*)")
+_LIBRARY = re.compile(r"nccl-library=([0-9]{5})\b")  # NCCL_VERSION_CODE: 22807 is 2.28.7
 _TEST = re.compile(r"Collective test starting: *(\S+)")
 _OPTION = re.compile(r"\b(nThread|nGpus|minBytes|maxBytes|warmup iters|agg iters|iters|validation|graph):? ([0-9]+)")
 _RANK = re.compile(r"Rank +([0-9]{1,7}) .{0,60}?Pid +[0-9]+ on +(\S+) device +([0-9]{1,4}) \[([^\]]{1,20})\] *(.*)")
@@ -188,6 +189,9 @@ def _comment(found: _Found, line: str) -> None:
         found.failures.append(raw.clean(line[:1000]))
     elif "CCL version" in line and (version := _VERSION.search(line[:1000])):
         found.say("version", version[1])
+    elif "nccl-library=" in line and (library := _LIBRARY.search(line[:1000])):
+        code = int(library[1])
+        found.say("library", f"{code // 10000}.{code // 100 % 100}.{code % 100}")
     elif "Collective test" in line and (test := _TEST.search(line[:1000])):
         found.say("test", test[1])
     elif "nThread" in line:
@@ -216,7 +220,7 @@ def _summed(found: _Found) -> NcclTest:
     unread = Unknown("Unreadable", raw.clean(bounds.value, 120)) if isinstance(bounds, Value) else bounds
     return NcclTest(
         test=found.one("test"),
-        nccl=found.one("version"),
+        nccl=found.one("version" if "version" in found.said else "library"),
         validation=scalars.whole(validation.value) if isinstance(validation, Value) else validation,
         options=found.options,
         ranks=tuple(found.ranks),

@@ -15,6 +15,8 @@ _CODE = re.compile(r"\[([0-9a-f]{4})\]\Z|\A([0-9a-f]{4})\Z")
 _IDS = re.compile(r"\[([0-9a-f]{4}):([0-9a-f]{4})\]")
 _BARE_IDS = re.compile(r"([0-9a-f]{4}):([0-9a-f]{4})\b")
 _REVISION = re.compile(r"([0-9a-f]{2})\)")
+_QUOTED, _BRACKETED = re.compile(r'"([^"]*)"'), re.compile(r" ?\[([0-9a-f]{4})\]\Z")
+_MM_REVISION = re.compile(r'" -r([0-9a-f]{2})\b')
 _LINK = re.compile(r"Speed ([0-9]{1,3}(?:\.[0-9])?)GT/s(?: \((\w{1,12})\))?, Width x([0-9]{1,2})(?: \((\w{1,12})\))?")
 # https://admin.pci-ids.ucw.cz: vendors, and classes 03xx display, 0680 bridge of another kind (NVSwitch)
 _NVIDIA, _MELLANOX = ("10de", "NVIDIA"), ("15b3", "Mellanox")
@@ -135,8 +137,21 @@ def _device(slot: str, rest: str, lines: list[str]) -> Device:
     )
 
 
+def _spaced(rest: str) -> str:
+    """`lspci -mm`: "class" "vendor" "device" -ra1, each with [code] for -nn, as the other forms write them."""
+    kind, vendor, device = (*_QUOTED.findall(rest), "", "", "")[:3]
+    ids = (_BRACKETED.search(vendor), _BRACKETED.search(device))
+    pair = f" [{ids[0][1]}:{ids[1][1]}]" if ids[0] and ids[1] else ""
+    between = ":" if len(vendor) == len(device) == 4 else " "
+    revised = _MM_REVISION.search(rest)
+    name = f"{_BRACKETED.sub('', vendor)}{between}{_BRACKETED.sub('', device)}{pair}"
+    return f"{kind}: {name}" + (f" (rev {revised[1]})" if revised else "")
+
+
 @lru_cache(maxsize=1024)
 def _model(rest: str) -> Model:
+    if rest[:1] == '"':
+        rest = _spaced(rest)
     kind, colon, name = rest.partition(": ")
     code = _CODE.search(kind) if colon and (len(kind) == 4 or kind[-1:] == "]") else None
     ids = ("[" in name and _IDS.findall(name)) or (name[4:5] == ":" and _BARE_IDS.findall(name[:10]))

@@ -20,7 +20,9 @@ _NAME_ONLY = re.compile(_NAME)
 _EGG = re.compile(r"[#&]egg=([A-Za-z0-9._-]+)")
 _EDITABLE_OF = re.compile(r"^# Editable .{0,80}\(" + _NAME + r"={2,3}([^\s)]+)\)")
 _BROKEN = re.compile(r"Ignoring invalid distribution ([^\s(]+)")
-_NOISE = re.compile(r"^(?:#|WARNING|DEPRECATION|ERROR|\[notice\]|-i |--|You are using pip|You should consider|Note: )")
+_NOISE = re.compile(
+    r"^(?:#|WARNING|DEPRECATION|ERROR|\[notice\]|-i |--|You are using pip|You should consider|Using Python |Note: )"
+)
 _RULE = re.compile(r"^-+(?: +-+)+ *$")
 _ESCAPE = re.compile(r"%([0-7][0-9A-Fa-f])")
 _INDEX, _NOT_EDITABLE = Absent("FromIndex"), Absent("NotEditable")
@@ -65,6 +67,7 @@ class _Found:
     listed: list[Distribution] = field(default_factory=list)
     unread: list[Unknown] = field(default_factory=list)
     columns: bool = False
+    editable_column: int = -1
     editable_of: tuple[str, str] | None = None
 
 
@@ -131,7 +134,8 @@ def _row(found: _Found, line: str) -> Distribution | None:
         return Distribution(direct[1], _in_url(direct[2]), Value(direct[2]), _NOT_EDITABLE)
     words = line.split(None, 2)
     if found.columns and len(words) >= 2 and _NAME_ONLY.fullmatch(words[0]):
-        return _indexed(words[0], words[1], words[2] if len(words) == 3 and words[2][:1] in "/~" else "")
+        at = found.editable_column
+        return _indexed(words[0], words[1], line[at:].partition("  ")[0] if at > 0 else "")
     return None
 
 
@@ -146,7 +150,7 @@ def _take(found: _Found, line: str) -> None:
     elif not line or _RULE.match(line):
         return
     elif line.split(None, 2)[:2] == ["Package", "Version"]:
-        found.columns = True
+        found.columns, found.editable_column = True, line.find("Editable project location")
     elif line.startswith("-e "):
         _editable(found, line)
     elif editable := _EDITABLE_OF.match(line):

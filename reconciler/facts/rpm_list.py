@@ -18,7 +18,7 @@ _COMMON = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+~^-]*")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]*")
 _PART = re.compile(r"(?:([0-9]{1,9}):)?([A-Za-z0-9._+~^]+)")
 _HEADING = re.compile(
-    r"^(?:(?:Installed|Available|Extra|Upgraded|Obsoleting) Packages$|Last metadata expiration check|Loaded plugins)"
+    r"^(?:(?:Installed|Available|Extra|Upgraded|Obsoleting) [Pp]ackages$|Last metadata expiration check|Loaded plugins)"
 )
 _NOT_INSTALLED = re.compile(r"^package (\S+) is not installed$")
 _FIELD = re.compile(r"^([A-Z][A-Za-z ]{0,30}?) *: (.*)$")
@@ -119,7 +119,7 @@ def _columns(words: list[str]) -> Listed | None:
     if not dash or not shown or not isinstance(arch, Value):
         return None
     epoch: Fact[int] = Value(int(shown[1])) if shown[1] else _NO_EPOCH
-    return _listed(name, epoch, shown[2], release, arch, Value(words[2]))
+    return _listed(name, epoch, shown[2], release, arch, Value(words[2]) if words[2] else _NOT_SHOWN)
 
 
 def _named(fields: dict[str, object]) -> Listed | None:
@@ -157,7 +157,7 @@ def _row(line: str) -> Listed | None:
         return _named(dict(zip(("name", "epoch", "version", "release", "arch"), line.split("\t"), strict=True)))
     words = line.split(None, 6)
     if len(words) == 3 and not line.startswith(" "):
-        return _columns(words)
+        return _columns([f"{words[0]}.{words[2]}", words[1], ""]) if words[2] in _ARCHES else _columns(words)
     # `rpm -q --last` puts a date behind, in the words of the locale: it holds a time
     return _nevra(words[0]) if len(words) == 1 or any(":" in word for word in words[3:]) else None
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from reconciler.facts import raw, scalars, text
+from reconciler.facts import raw, scalars, slurm_table, text
 from reconciler.facts.slurm_node import Node, node
 from reconciler.model.fact import Absent, Fact, Unknown, Value
 
@@ -224,10 +224,14 @@ def parse(said: str) -> Fact[Slurm]:
     speaking = [line for line in whole if line.strip()]
     if not speaking:
         return cut[0] if cut else Unknown("NoText")
-    if "NodeName=" in clean and (nodes := _scontrol(speaking)):
-        return Value(_summed(nodes, (), Unknown("NotShown")))
+    if "NodeName=" in clean and (said_nodes := _scontrol(speaking)):
+        return Value(_summed(said_nodes, (), Unknown("NotShown")))
     if _MISSING.search(clean[:10_000]):
         return Absent("NoSuchNode")
+    for place, line in enumerate(speaking[:2]):  # sinfo -l puts the date in front
+        if titles := slurm_table.columns(line):
+            nodes, states = slurm_table.read(titles, speaking[place + 1 :])
+            return Value(Slurm(nodes, (), states, Unknown("NotShown"))) if nodes else Unknown("NoNodes")
     if speaking[0].startswith("REASON"):
         return _from_reasons(speaking)
     if logged := [found for line in speaking if (found := _LOG.search(line))]:

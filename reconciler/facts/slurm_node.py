@@ -22,7 +22,7 @@ _SUFFIX = {
 }
 _STATE = re.compile(r"([A-Za-z_]+)([*~#!%$@^-]{0,9})")
 _NOT_SHOWN = Unknown("NotShown")
-_NOTHING = ("(null)", "N/A", "n/a", "None", "")
+_NOTHING = ("(null)", "N/A", "n/a", "None", "none", "")
 _GRES = re.compile(r"gpu(?::([A-Za-z0-9_.-]+))??:([0-9]{1,6})(?:\(|,|$)")
 _TRES_GPU = re.compile(r"gres/gpu(?::([^=,]+))?=([0-9]{1,6})(?:,|$)")
 _FEWER = re.compile(r"gres/gpu count reported lower than configured \(([0-9]{1,6}) < ([0-9]{1,6})\)")
