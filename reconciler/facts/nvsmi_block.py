@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reconciler.facts.nvsmi import Number, Process, flag, measured, number, shown
 from reconciler.facts.nvsmi_gpu import Clocks, Errors, Gpu, Histogram, Memory, MigDevice, Pcie, Power, Remapped, Retired
 from reconciler.model.fact import Absent, Fact, Unknown, Value
+
+_MISSING = Unknown("Missing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,11 @@ def _pcie(block: Block) -> Pcie:
 
 def _power(block: Block) -> Power:
     names = ("draw", "average", "instant", "limit", "limit_default", "limit_min", "limit_max")
-    return Power(*(block.number(f"power_{name}", "W") for name in names))
+    found = Power(*(block.number(f"power_{name}", "W") for name in names))
+    if found.limit_watts != _MISSING or found.limit_max_watts == _MISSING:
+        return found
+    # the oldest drivers do not tell the enforced one, which would stand between; a text that is cut has no maximum either
+    return replace(found, limit_watts=block.number("power_limit_asked", "W"))
 
 
 def _errors(block: Block) -> Errors:

@@ -26,6 +26,7 @@ OF_THE_TEXT: dict[str, frozenset[str]] = {
     "nvsmi-table": frozenset({"complete"}),
     "nvsmi-xml": frozenset({"complete", "well_formed"}),
     "pip": frozenset({"count"}),
+    "rdma-link": frozenset({"cut"}),
     "rpm-qa": frozenset({"complete"}),
     "slurm": frozenset({"states"}),  # of a log: states that were set one after the other
     "topo": frozenset({"missing_rows", "link_counts", "nearest_nics"}),  # NICs are named behind the matrix
