@@ -170,20 +170,24 @@ def _from_rows(lines: list[str]) -> Fact[Slurm]:
     return Value(Slurm(tuple(nodes), (), tuple(sorted(states)), Unknown("NotShown")))
 
 
-def _reason(line: str, starts: list[int]) -> Fact[Reason]:
+def _reason(line: str, starts: dict[str, int]) -> Fact[Reason]:
     """Fixed columns: a reason holds blanks, and is cut where its column ends."""
-    if len(starts) != 4 or len(line) <= starts[-1]:
+    ends = [*sorted(starts.values())[1:], len(line)]
+    if len(line) <= ends[-2 if len(ends) > 1 else -1]:
         return Unknown("UnreadableRow", raw.clean(line[:400], 120))
-    ends = [*starts[1:], len(line)]
-    reason, *rest = (line[start:end].strip() for start, end in zip(starts, ends, strict=True))
-    facts = [Value(cell) if cell else Unknown("Missing") for cell in rest]
+    cells = {title: line[start:end].strip() for (title, start), end in zip(starts.items(), ends, strict=True)}
+    reason = cells["REASON"]
     if not reason:
         return Unknown("UnreadableRow", raw.clean(line[:400], 120))
-    return Value(Reason(reason, len(reason) >= starts[1] - 1, *facts))
+    user, timestamp, nodes = (
+        Unknown("NotShown") if title not in cells else Value(cells[title]) if cells[title] else Unknown("Missing")
+        for title in ("USER", "TIMESTAMP", "NODELIST")
+    )
+    return Value(Reason(reason, len(ends) > 1 and len(reason) >= ends[0] - 1, user, timestamp, nodes))
 
 
 def _from_reasons(lines: list[str]) -> Fact[Slurm]:
-    starts = [found.start() for found in re.finditer(r"\S+", lines[0][:2000])]
+    starts = {found[0]: found.start() for found in re.finditer(r"\S+", lines[0][:2000])}
     reasons = tuple(_reason(line, starts) for line in lines[1:] if line.strip())
     return Value(Slurm((), reasons, (), Unknown("NotShown")))
 

@@ -17,7 +17,8 @@ OF_THE_TEXT: dict[str, frozenset[str]] = {
     "ip-link": frozenset({"cut", "strange_lines"}),
     "kernel-log": frozenset({"lines", "xid_lines", "rate_limited", "hung_task", "crashed"}),
     "lspci": frozenset({"strange_lines"}),
-    "nccl-log": frozenset({"inits_complete", "inits_started", "count"}),
+    # the network that is chosen is told behind the cards that are found
+    "nccl-log": frozenset({"inits_complete", "inits_started", "count", "transport"}),
     "nccl-tests": frozenset({"best_busbw_gb_s"}),
     "nvsmi-csv": frozenset({"truncated"}),
     "nvsmi-L": frozenset({"damaged"}),
