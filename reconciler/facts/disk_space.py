@@ -172,9 +172,13 @@ def parse(said: str) -> Fact[Table]:
     """`df` with any of -a -h -i -k -l -P -T. Unknown(NoTable) where no header stands before the rows."""
     whole, cut = scalars.ended(text.clean(said))
     lines = _unwrapped(whole)
-    said_so = [line for line in lines if "df: " in line and _COMPLAINT.match(line[:200])]
-    complaints = tuple(raw.clean(line[:1000]) for line in said_so)
-    table = [line for line in lines if line not in said_so] if said_so else lines
+    complaints: list[str] = []
+    table: list[str] = []
+    for line in lines:
+        if "df: " in line and _COMPLAINT.match(line[:200]):
+            complaints.append(raw.clean(line[:1000]))
+        else:
+            table.append(line)
     if absent := scalars.no_command(table[:1], "df"):
         return absent
     if not table or _share(table[0][:10_000].split()):
@@ -183,4 +187,4 @@ def parse(said: str) -> Fact[Table]:
     rows = (*(_row(line, header) for line in table[1:]), *cut)
     if not any(isinstance(row, Value) for row in rows):
         return Unknown("NoRows", complaints[0] if complaints else raw.clean(table[0][:400], 120))
-    return Value(Table(rows=rows, rounded=header.rounded, full=_full(rows), complaints=complaints))
+    return Value(Table(rows=rows, rounded=header.rounded, full=_full(rows), complaints=tuple(complaints)))
