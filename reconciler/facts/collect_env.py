@@ -13,11 +13,12 @@ _MIG = re.compile(r"MIG (\S+) +Device +[0-9]+:")
 _PIP = re.compile(r"\[pip3?\] ([A-Za-z0-9._-]+)==(\S+)")
 _CONDA = re.compile(r"\[conda\] ([A-Za-z0-9._-]+) +([0-9]\S*)")
 _WARNED = re.compile(r"driver on your system is too old \(found version ([0-9]{4,6})\)")
+_GPUS = "GPU models and configuration"
 _KEYS = frozenset(
     (
         *("PyTorch version", "Is debug build", "CUDA used to build PyTorch", "ROCM used to build PyTorch", "OS", "GCC version"),
         *("Clang version", "CMake version", "Libc version", "Python version", "Python platform", "Is CUDA available"),
-        *("CUDA runtime version", "CUDA_MODULE_LOADING set to", "GPU models and configuration", "Nvidia driver version"),
+        *("CUDA runtime version", "CUDA_MODULE_LOADING set to", _GPUS, "Nvidia driver version"),
         *("cuDNN version", "HIP runtime version", "MIOpen runtime version", "Is XNNPACK available", "vLLM Version", "ROCM Version"),
     )
 )
@@ -85,7 +86,7 @@ def _library(found: _Found, line: str) -> None:
 
 def _continued(found: _Found, line: str) -> None:
     """Lines that belong to the key before them: GPUs, their MIG devices, several cuDNN libraries."""
-    if found.last == "GPU models and configuration":
+    if found.last == _GPUS:
         gpu, mig = _GPU.match(line), _MIG.match(line)
         if gpu:
             found.gpus.append(gpu[2].strip())
@@ -107,7 +108,7 @@ def _take(found: _Found, line: str) -> None:
     elif colon and key in _KEYS:
         found.last = key if key not in found.said else ""
         found.said.setdefault(key, value)
-        if found.last == "GPU models and configuration":
+        if found.last == _GPUS:
             _continued(found, value)
     elif line:
         _continued(found, line)
@@ -132,10 +133,12 @@ def _available(said: dict[str, str]) -> Fact[bool]:
 
 
 def _gpus(found: _Found) -> Fact[tuple[str, ...]]:
-    """A list, or for ROCm one name in the key's own line."""
+    """A list, or for ROCm one name in the key's own line; Unknown(Truncated) where the text ends in it."""
+    if found.last == _GPUS:
+        return Unknown("Truncated", _GPUS)
     if found.gpus:
         return Value(tuple(found.gpus))
-    said = _meant(found.said, "GPU models and configuration")
+    said = _meant(found.said, _GPUS)
     return Value((said.value,)) if isinstance(said, Value) else said
 
 
@@ -174,10 +177,11 @@ def _summed(found: _Found, lines: list[str]) -> Environment:
 
 def parse(said: str) -> Fact[Environment]:
     """Either form, with whatever was logged before it; Unknown(NoReport) where it is none."""
-    lines = [line.strip() for line in text.clean(said).split("\n")]
+    whole, cut = text.ended(said)
+    lines = [line.strip() for line in whole.split("\n")]
     found = _Found()
     for line in lines:
         _take(found, line)
     if not {"PyTorch version", "Python version", "Nvidia driver version"} & set(found.said):
-        return Unknown("NoReport", raw.clean(lines[0][:400], 120))
+        return Unknown("NoReport", raw.clean((whole + cut)[:400], 120))
     return Value(_summed(found, lines))

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 from reconciler.facts import raw, scalars, text
 from reconciler.model.fact import Absent, Fact, Unknown, Value
 
-_SIZE = re.compile(r"([0-9]{1,20}(?:[.,][0-9]{1,3})?)([KkMGTPEZYR]?)(?:i?B)?")
+_SIZE = re.compile(r"(-?[0-9]{1,20}(?:[.,][0-9]{1,3})?)([KkMGTPEZYR]?)(?:i?B)?")
 _POWER = {"": 0, "K": 1, "k": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6, "Z": 7, "Y": 8, "R": 9}
 _PERCENT = re.compile(r"([0-9]{1,4})%")
 _BLOCKS = re.compile(r"([0-9]{1,6})([KMGkB]?)B?-")  # 1K-blocks, 1024-blocks, 1M-blocks, 1K-Blöcke
+_COUNT = r" +(-|-?[0-9]{1,20}(?:[.,][0-9]{1,3})?[KkMGTPEZYR]?(?:i?B)?)"
+_COUNTS = _COUNT * 3 + r" +([0-9]{1,4}%|-) +(/\S*)"
+_PLAIN, _TYPED = re.compile(r"(\S+)()" + _COUNTS), re.compile(r"(\S+) +([A-Za-z]\S*)" + _COUNTS)
 _TYPE = {"Type", "Typ", "Tipo", "类型", "類型", "タイプ"}
 _NOT_APPLICABLE, _NOT_SHOWN = Absent("NotApplicable"), Unknown("NotShown")
 _COMPLAINT = re.compile(r"^(?:\S*/)?df: ")
 
 
-@dataclass(frozen=True, slots=True)
-class Space:
+class Space(NamedTuple):
     """Three cells of a row, in the unit that the row's field says: Absent(NotApplicable) for `-`."""
 
     total: Fact[int]
@@ -26,8 +30,7 @@ class Space:
     available: Fact[int]
 
 
-@dataclass(frozen=True, slots=True)
-class Filesystem:
+class Filesystem(NamedTuple):
     """One row. `bytes` or `inodes`, as the table counts. `used_percent` is df's own, which leaves out the root's reserve."""
 
     source: str
@@ -74,6 +77,7 @@ def _header(line: str) -> _Header:
     return _Header(int(found[1]) * 1024 ** _POWER.get(found[2], 0), typed, False)
 
 
+@lru_cache(maxsize=65536)
 def _cell(cell: str, unit: int) -> Fact[int]:
     if cell == "-":
         return _NOT_APPLICABLE
@@ -82,10 +86,12 @@ def _cell(cell: str, unit: int) -> Fact[int]:
     found = _SIZE.fullmatch(cell)
     if not found:
         return scalars.strange(cell)
-    amount, scale = found[1].replace(",", "."), 1024 ** _POWER[found[2]] * (unit or 1)
+    # df -BM: a cell that has a unit of its own is not in that of the header
+    amount, scale = found[1].replace(",", "."), 1024 ** _POWER[found[2]] if found[2] else unit or 1
     return Value(int(amount) * scale if "." not in amount else round(float(amount) * scale))
 
 
+@lru_cache(maxsize=1024)
 def _percent(cell: str) -> Fact[int]:
     if cell == "-":
         return _NOT_APPLICABLE
@@ -97,16 +103,31 @@ def _is_count(word: str) -> bool:
     return word == "-" or (word.isdecimal() and len(word) <= 20) or _SIZE.fullmatch(word) is not None
 
 
+def _is_place(words: list[str], at: int) -> bool:
+    return words[at][0] == "/" or (words[0] == "total" and words[at] == "-" and at == len(words) - 1)
+
+
 def _share(words: list[str]) -> int:
     """Where the percentage of a row stands: behind three counts and before a mount point; 0 where there is none."""
     for i in range(4, len(words) - 1):
-        if (words[i] == "-" or words[i].endswith("%")) and words[i + 1][0] == "/" and all(map(_is_count, words[i - 3 : i])):
+        if (words[i] == "-" or words[i].endswith("%")) and _is_place(words, i + 1) and all(map(_is_count, words[i - 3 : i])):
             return i
     return 0
 
 
+def _plain_row(found: re.Match[str], header: _Header) -> Fact[Filesystem]:
+    """The common row: one word for the source, and one for its type."""
+    source, kind, total, used, available, share, mounted_on = found.groups()
+    unit = header.unit
+    space = Value(Space(_cell(total, unit), _cell(used, unit), _cell(available, unit)))
+    in_bytes, in_inodes = (space, _NOT_SHOWN) if unit else (_NOT_SHOWN, space)
+    return Value(Filesystem(source, Value(kind) if kind else _NOT_SHOWN, in_bytes, in_inodes, _percent(share), mounted_on))
+
+
 def _row(line: str, header: _Header) -> Fact[Filesystem]:
     """From the percentage to the left: sources and mount points may hold blanks."""
+    if plain := (_TYPED if header.typed else _PLAIN).fullmatch(line):
+        return _plain_row(plain, header)
     words = line[:10_000].split()
     at = _share(words)
     typed = header.typed and at > 4
@@ -142,7 +163,7 @@ def _full(rows: tuple[Fact[Filesystem], ...]) -> Fact[tuple[str, ...]]:
         if not isinstance(row, Value) or isinstance(row.value.used_percent, Unknown):
             return Unknown("UnreadRows")
         share = row.value.used_percent
-        if isinstance(share, Value) and share.value >= 100:
+        if isinstance(share, Value) and share.value >= 100 and row.value.mounted_on != "-":  # no total
             found.append(row.value.mounted_on)
     return Value(tuple(found))
 
@@ -151,8 +172,13 @@ def parse(said: str) -> Fact[Table]:
     """`df` with any of -a -h -i -k -l -P -T. Unknown(NoTable) where no header stands before the rows."""
     whole, cut = scalars.ended(text.clean(said))
     lines = _unwrapped(whole)
-    complaints = tuple(raw.clean(line[:1000]) for line in lines if _COMPLAINT.match(line[:200]))
-    table = [line for line in lines if not _COMPLAINT.match(line[:200])]
+    complaints: list[str] = []
+    table: list[str] = []
+    for line in lines:
+        if "df: " in line and _COMPLAINT.match(line[:200]):
+            complaints.append(raw.clean(line[:1000]))
+        else:
+            table.append(line)
     if absent := scalars.no_command(table[:1], "df"):
         return absent
     if not table or _share(table[0][:10_000].split()):
@@ -161,4 +187,4 @@ def parse(said: str) -> Fact[Table]:
     rows = (*(_row(line, header) for line in table[1:]), *cut)
     if not any(isinstance(row, Value) for row in rows):
         return Unknown("NoRows", complaints[0] if complaints else raw.clean(table[0][:400], 120))
-    return Value(Table(rows=rows, rounded=header.rounded, full=_full(rows), complaints=complaints))
+    return Value(Table(rows=rows, rounded=header.rounded, full=_full(rows), complaints=tuple(complaints)))

@@ -10,7 +10,7 @@ from reconciler.model.fact import Absent, Fact, Unknown, Value
 
 _LINE = re.compile(
     r"NVRM version:[ \t]{1,8}NVIDIA (?:UNIX|Linux)(?P<open> Open)?(?: (?P<arch>\w{1,12}))? Kernel Module(?: for (?P<for>\w{1,12}))?"
-    r"[ \t]{1,8}(?P<version>[0-9]{2,4}(?:\.[0-9]{1,4}){1,2})(?P<rest>[^\n]{0,300})"
+    r"[ \t]{1,8}(?P<version>[0-9]{2,4}(?:\.[0-9]{1,4}){1,2})(?P<end>\s|\.?\Z)(?P<rest>[^\n]{0,300})"
 )
 _DATE = re.compile(r"\b[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8} (?:[A-Z]{2,5} )?[0-9]{4}\b")
 _GCC = re.compile(r"GCC version:[ \t]{0,8}([^\n]{1,300})")
@@ -40,15 +40,16 @@ class DriverVersion:
 
 def parse(output: str) -> Fact[DriverVersion]:
     """Absent(NotLoaded) where the file is not there, for the module makes it. A version that ends the text may be cut: Unknown."""
-    content = text.clean(output)
+    whole, last = text.ended(output)
+    content = whole + last
     found = _LINE.search(content)
     if not found:
         if any(words in content[:2000] for words in _NO_FILE):
             return Absent("NotLoaded")
         return Unknown("NoVersionLine", raw.clean(content[:1000]))
     arch = found["arch"] or found["for"]
-    built, compiler = _DATE.search(found["rest"]), _GCC.search(content)
-    cut = found.end("version") == len(content)
+    built, compiler = _DATE.search(found["rest"]), _GCC.search(whole)
+    cut = not found["end"].isspace()
     return Value(
         DriverVersion(
             version=Unknown("MayBeCut", found["version"]) if cut else Value(found["version"]),

@@ -97,12 +97,13 @@ def _fields(lines: list[str]) -> tuple[dict[str, str], dict[str, Op]]:
 
 def parse(said: str) -> Fact[DsReport]:
     """The report, coloured or not; Unknown(NoReport) where it is none."""
-    lines = text.clean(said).split("\n")
+    whole, cut = text.ended(said)
+    lines = whole.split("\n")
     fields, ops = _fields(lines)
-    if absent := scalars.no_command(lines, "ds_report"):
+    if absent := scalars.no_command((whole + cut).split("\n"), "ds_report"):
         return absent
     if not (ops or {"torch version", "deepspeed info", "nvcc version"} & set(fields)):
-        return Unknown("NoReport", raw.clean(lines[0][:400], 120))
+        return Unknown("NoReport", raw.clean((whole + cut)[:400], 120))
     wheel = _WHEEL.search(fields.get("deepspeed wheel compiled w.", "")[:400])
     torch_cuda, nvcc = _version(fields, "torch cuda version"), _version(fields, "nvcc version")
     ninja = _MARK.search(fields.get("ninja", "")[:400])

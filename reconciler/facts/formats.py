@@ -80,6 +80,8 @@ def plain(value: Any) -> Any:
         return {"absent": value.reason}
     if isinstance(value, Unknown):
         return {"unknown": value.why, "detail": value.detail}
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return {key: plain(item) for key, item in value._asdict().items()}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from reconciler.facts import keyed, raw, text
 from reconciler.model.fact import Absent, Fact, Unknown, Value
 
-_CA = re.compile(r"\s*CA '([^'\n]{1,64})'")
+_CA = re.compile(r"\s*CA:? '([^'\n]{1,64})'")
 _PORT = re.compile(r"\s*Port ([0-9]{1,3}):\s*\Z")
 _STATUS = re.compile(r"\s*Infiniband device '([^'\n]{1,64})' port ([0-9]{1,3}) status")
 _STATE = re.compile(r"(?:[0-9]{1,2}: )?(\S.*)\Z")  # ibstatus puts the number first
@@ -79,9 +79,10 @@ class _Block:
 
 def parse(output: str) -> Fact[Adapters]:
     """Every adapter of the text. Absent(NoDevices) where the tool finds none, Unknown(NoAdapters) where the text has none."""
-    blocks, errors = _blocks(keyed.whole(text.clean(output)))
+    whole, cut = text.ended(output)
+    blocks, errors = _blocks(whole.split("\n"))
     if not blocks:
-        if any("sys files not found" in error or "can't list IB device names" in error for error in errors):
+        if any(words in line for line in (*errors, cut) for words in ("sys files not found", "can't list IB device names")):
             return Absent("NoDevices")
         return Unknown("NoAdapters", raw.clean(output[:1000]))
     adapters = {name: _adapter(block) for name, block in blocks.items()}
@@ -159,9 +160,13 @@ def _state(said: Mapping[str, str], key: str) -> Fact[str]:
     return Value(match[1]) if match else found
 
 
+def _several(adapter: Adapter) -> bool:
+    return len(adapter.ports) > 1 or (isinstance(adapter.port_count, Value) and adapter.port_count.value > 1)
+
+
 def _adapters(adapters: Mapping[str, Adapter], errors: list[str]) -> Adapters:
     ports = [
-        (name, f"{name}/{number}" if len(adapter.ports) > 1 else name, number, port)
+        (name, f"{name}/{number}" if _several(adapter) else name, number, port)
         for name, adapter in adapters.items()
         for number, port in adapter.ports.items()
     ]

@@ -63,10 +63,10 @@ class _Block:
 
 def parse(output: str) -> Fact[Devices]:
     """Every device of the text, by its keys: the indent may be lost. Absent(NoDevices) where the tool finds none."""
-    content = text.clean(output)
-    blocks = _blocks(keyed.whole(content))
+    content, cut = text.ended(output)
+    blocks = _blocks(content.split("\n"))
     if not blocks:
-        if "No IB devices found" in content[:2000]:
+        if "No IB devices found" in (content + cut)[:2000]:
             return Absent("NoDevices")
         return Unknown("NoDevices", raw.clean(output[:1000]))
     devices = {name: _device(block) for name, block in blocks.items()}

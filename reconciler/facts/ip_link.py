@@ -11,10 +11,11 @@ from reconciler.facts import keyed, raw, text
 from reconciler.model.fact import Absent, Fact, Unknown, Value
 
 _HEAD = re.compile(r"([0-9]{1,9}): ([^\s@:]{1,64})(?:@([^\s:]{1,64}))?:(?: <([^>\n]{0,400})>)?")
-_TAGGED = re.compile(r"\s*(?:[0-9]{1,5}: +[0-9]{1,9}: |\[|\()")
-_TAG = re.compile(r"\s{0,8}[0-9]{1,5}: (?=\s|[0-9]{1,9}: )")  # srun -l, in front of details as well
+_TAGGED = re.compile(r"\s*(?:[0-9]{1,6}: +[0-9]{1,9}: |\[|\()")
 _ADDRESS = re.compile(r"link/(\S{1,32})(?: ([0-9a-f.:]{7,59})(?= |\Z))?")
 _COUNTERS = re.compile(r"(RX|TX)(?: errors)?:")
+# `ip -br link`: name, state, address, flags
+_BRIEF = re.compile(r"([^\s@:]{1,64})(?:@(\S{1,64}))? +([A-Z]{2,16}) +(?:([0-9a-f.:]{7,59}) +)?<([^>\n]{0,400})>\s*\Z")
 _KEYS = frozenset({"mtu", "qdisc", "master", "state", "mode", "group", "qlen"})
 # RFC 2863 operational states, as iproute2 prints them
 _STATES = frozenset({"UNKNOWN", "NOTPRESENT", "DOWN", "LOWERLAYERDOWN", "TESTING", "DORMANT", "UP"})
@@ -83,8 +84,12 @@ def parse(output: str) -> Fact[Interfaces]:
         found = {str(item["ifname"])[:64]: _from_json(item) for item in answer[0] if item.get("ifname")}
         strange, cut = 0, answer[1]
     else:
-        blocks, strange = _blocks(content.split("\n"))
+        lines = _sure(content.split("\n"))
+        blocks, strange = _blocks(lines)
         found, cut = {name: _from_text(block) for name, block in blocks.items()}, False
+        if not found:
+            brief = [_BRIEF.match(line) for line in lines if line.strip()]
+            found, strange = {told[1]: _from_brief(told) for told in brief if told}, brief.count(None)
     if not found:
         if re.search(r'Device "[^"\n]{1,64}" does not exist', content[:1000]):
             return Absent("NoSuchDevice")
@@ -108,9 +113,14 @@ def _plain(output: str) -> str:
     """The pre-pass, but an interface's index is no launcher's tag; and -o's one line an interface as several."""
     lines = text.lines(output)
     if _TAGGED.match("\n".join(lines[:20]).lstrip()):
-        lines = [_TAG.sub("", line, count=1) for line in text.untagged(lines)]
+        lines = text.untagged(lines)
     content = "\n".join(lines)
     return content.replace("\\ ", "\n ")
+
+
+def _sure(lines: list[str]) -> list[str]:
+    """Without the last word of a line that has no end: `mtu 15` of 1500."""
+    return [*lines[:-1], lines[-1].rpartition(" ")[0]]
 
 
 def _blocks(lines: list[str]) -> tuple[dict[str, _Block], int]:
@@ -184,6 +194,24 @@ def _from_text(block: _Block) -> Interface:
         alt_names=tuple(block.alt_names),
         rx=Value(block.counters["RX"]) if block.counters.get("RX") else keyed.MISSING,
         tx=Value(block.counters["TX"]) if block.counters.get("TX") else keyed.MISSING,
+    )
+
+
+def _from_brief(told: re.Match[str]) -> Interface:
+    flags: Fact[tuple[str, ...]] = Value(tuple(told[5].split(",")))
+    return Interface(
+        index=keyed.MISSING,
+        flags=flags,
+        state=_state(Value(told[3])),
+        carrier=_carrier(flags),
+        mtu_bytes=keyed.MISSING,
+        master=keyed.MISSING,
+        parent=Value(told[2]) if told[2] else Absent("None"),
+        link_type=keyed.MISSING,
+        address=Value(told[4]) if told[4] else keyed.MISSING,
+        alt_names=(),
+        rx=keyed.MISSING,
+        tx=keyed.MISSING,
     )
 
 

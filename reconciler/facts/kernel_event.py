@@ -11,15 +11,16 @@ from reconciler.model.fact import Absent, Fact, Unknown, Value
 
 LEVELS = ("emerg", "alert", "crit", "err", "warn", "notice", "info", "debug")  # syslog(3), by number
 
-# what syslog, journalctl, dmesg (-T, -x, -r, --time-format iso) and /dev/kmsg put in front, one after the other
+# what syslog, journalctl, dmesg (-T, -H, -d, -x, -r, --time-format iso) and /dev/kmsg put in front, one after the other
 _PREFIX = re.compile(
     r"\s*(?:\*\*"
     r"|<(?P<raw>\d{1,3})>"
     r"|(?P<facility>[a-z0-9]{1,12}) {0,8}:(?P<level>[a-z]{1,8}) {0,8}:"
     r"|(?P<iso>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?)\b"
     r"|(?P<syslog>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d)\b"
-    r"|\[(?P<ctime>[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})\]"
-    r"|\[ {0,12}(?P<seconds>\d{1,12}\.\d{1,9})\]"
+    r"|\[(?P<ctime>[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})(?: <[ \d.]{1,20}>)?\]"
+    r"|\[ {0,12}(?P<seconds>\d{1,12}\.\d{1,9})(?: <[ \d.]{1,20}>)?\]"
+    r"|\[(?P<human>[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d)\]|\[ {0,8}\+\d{1,8}\.\d{1,9}\]"
     r"|\[ {0,8}[TC]\d{1,10}\]"
     r"|(?P<priority>\d{1,4}),\d{1,20},(?P<micros>\d{1,20}),[^;\n]{0,100};"
     r"|(?:[\w.-]{1,255} )?kernel:)"
@@ -98,7 +99,8 @@ def _time(said: dict[str, str]) -> Fact[str]:
             return Value(datetime.strptime(said["ctime"], "%a %b %d %H:%M:%S %Y").isoformat())
         except ValueError:
             return Unknown("UnreadableTime", said["ctime"])
-    return Unknown("NoYear", said["syslog"]) if "syslog" in said else NOT_SAID
+    dated = said.get("syslog") or said.get("human")
+    return Unknown("NoYear", dated) if dated else NOT_SAID
 
 
 def _seconds(said: dict[str, str]) -> Fact[float]:

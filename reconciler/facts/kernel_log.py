@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from reconciler.facts import kernel_event, raw, text
+from reconciler.facts import kernel_event, kernel_json, raw, text
 from reconciler.facts.kernel_event import NOT_SAID, Event
 from reconciler.model.fact import Absent, Fact, Unknown, Value
 
@@ -77,7 +77,7 @@ class Log:
 
 def parse(output: str) -> Fact[Log]:
     """Every line counts on its own: damage to one loses no other. Unknown where the text is no log or the log could not be read."""
-    log = text.clean(output)
+    log = kernel_json.lines(text.clean(output))
     if not log.strip():
         return Unknown("Empty")
     events, lines_of, unlisted = _events(log)
@@ -176,7 +176,7 @@ def _summary(log: str, events: list[Event], lines_of: dict[int, int], unlisted: 
 
 
 def _last(events: list[Event], kind: str) -> Fact[int]:
-    return next((event.number for event in reversed(events) if event.kind == kind), Absent("NotSaid"))
+    return next((event.number for event in reversed(events) if event.kind == kind), NOT_SAID)
 
 
 def _driver(events: list[Event]) -> Fact[str]:
@@ -189,7 +189,7 @@ def _mismatch(events: list[Event]) -> Fact[Mismatch]:
         if event.kind == "api-mismatch":
             said = [Value(version) for version in event.versions]
             return Value(Mismatch(said[0] if said else NOT_SAID, said[1] if len(said) > 1 else NOT_SAID))
-    return Absent("NotSaid")
+    return NOT_SAID
 
 
 def _reset(xids: list[Event]) -> Fact[bool]:

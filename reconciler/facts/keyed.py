@@ -64,12 +64,6 @@ def split(line: str) -> tuple[str, str] | None:
     return (key, value.strip()) if colon and key and len(key) < 40 else None
 
 
-def whole(content: str) -> list[str]:
-    """The lines of a text, without a last one that ends in a digit and no newline: the number may be cut."""
-    lines = content.split("\n")
-    return lines[:-1] if lines[-1].rstrip()[-1:].isdigit() else lines
-
-
 def pairs(rest: str, keys: Set[str]) -> dict[str, str]:
     """Value of each of `keys` in a line such as `mtu 1500 qdisc mq state UP`; other words stand for themselves."""
     said: dict[str, str] = {}

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
 
 from reconciler.facts import raw, scalars, text
 from reconciler.model.fact import Absent, Fact, Unknown, Value
 
 _VERSION = re.compile(r"\b[NR]CCL version *:? *([0-9][0-9A-Za-z.+_-]*)")
+_LIBRARY = re.compile(r"nccl-library=([0-9]{5})\b")  # NCCL_VERSION_CODE: 22807 is 2.28.7
 _TEST = re.compile(r"Collective test starting: *(\S+)")
 _OPTION = re.compile(r"\b(nThread|nGpus|minBytes|maxBytes|warmup iters|agg iters|iters|validation|graph):? ([0-9]+)")
 _RANK = re.compile(r"Rank +([0-9]{1,7}) .{0,60}?Pid +[0-9]+ on +(\S+) device +([0-9]{1,4}) \[([^\]]{1,20})\] *(.*)")
@@ -17,8 +20,7 @@ _OUT_OF_BOUNDS = re.compile(r"([0-9]{1,20}) +(OK|FAILED)")
 _FAILURE = re.compile(r"Test (?:NCCL|CUDA|failure|failed|timeout)|unhandled (?:cuda|system) error|C(?:UDA|uda) failure")
 
 
-@dataclass(frozen=True, slots=True)
-class Timing:
+class Timing(NamedTuple):
     """One half of a row. GB/s are powers of ten. `wrong` counts wrong values; old versions measure an `error` instead.
 
     Absent(NotValidated): the run did not check. 0.0 is what nccl-tests rounds to.
@@ -76,7 +78,7 @@ class NcclTest:
 
 @dataclass(slots=True)
 class _Found:
-    columns: list[str] = field(default_factory=list)
+    columns: _Columns | None = None
     rows: list[Fact[Row]] = field(default_factory=list)
     ranks: list[Rank] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
@@ -94,50 +96,85 @@ class _Found:
         return Value(next(iter(found))) if found else Unknown("Missing", key)
 
 
-def _measured(cells: dict[str, str], key: str) -> Fact[float]:
-    if cells.get(key) == "N/A":
-        return Absent("NotMeasured")
-    return scalars.wanted_real(cells, key)
+_NO_COLUMN, _NOT_VALIDATED, _NOT_MEASURED = Absent("NoSuchColumn"), Absent("NotValidated"), Absent("NotMeasured")
 
 
-def _timing(cells: dict[str, str]) -> Timing:
-    """Cells by column: time, algbw, busbw, and wrong or error."""
-    unchecked = Absent("NotValidated")
-    wrong: Fact[int] = unchecked if cells.get("wrong") == "N/A" else scalars.wanted_whole(cells, "wrong")
-    error: Fact[float] = unchecked if cells.get("error") == "N/A" else scalars.wanted_real(cells, "error")
-    return Timing(
-        time_us=_measured(cells, "time"),
-        algbw_gb_s=_measured(cells, "algbw"),
-        busbw_gb_s=_measured(cells, "busbw"),
-        wrong=wrong if "wrong" in cells else Absent("NoSuchColumn"),
-        error=error if "error" in cells else Absent("NoSuchColumn"),
-    )
+@lru_cache(maxsize=4096)
+def _decimal(cell: str) -> Fact[float]:
+    if len(cell) < 20 and cell.isascii() and cell.replace(".", "", 1).isdigit():  # the common cell, without its expression
+        return Value(float(cell))
+    return scalars.real(cell)
 
 
-def _row(columns: list[str], words: list[str]) -> Fact[Row]:
+_integer = lru_cache(maxsize=4096)(scalars.whole)  # mostly 0 wrong values and root -1
+
+
+def _real(cell: str, none: Absent) -> Fact[float]:
+    return none if cell == "N/A" else _decimal(cell)
+
+
+def _whole(cell: str, none: Absent) -> Fact[int]:
+    return none if cell == "N/A" else _integer(cell)
+
+
+@lru_cache(maxsize=256)
+def _word(cell: str) -> Fact[str]:
+    return Value(cell) if cell else Unknown("Missing")
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Where a table has what, 0 for nowhere: the size is first. Of time, algbw, busbw, wrong and error the first place of two."""
+
+    count: int
+    places: dict[str, int]
+    second: int
+
+    @classmethod
+    def named(cls, names: list[str]) -> _Columns:
+        second = len(names) - names[::-1].index("time") - 1
+        return cls(len(names), {name: at for at, name in enumerate(names[:second])}, second - names.index("time"))
+
+    def timing(self, words: list[str], shift: int) -> Timing:
+        """Each half has the same columns in the same order: nccl-tests prints them by one loop."""
+        places = self.places
+        time, algbw, busbw = words[places["time"] + shift], words[places["algbw"] + shift], words[places["busbw"] + shift]
+        return Timing(
+            _real(time, _NOT_MEASURED),
+            _real(algbw, _NOT_MEASURED),
+            _real(busbw, _NOT_MEASURED),
+            _whole(words[places["wrong"] + shift], _NOT_VALIDATED) if "wrong" in places else _NO_COLUMN,
+            _real(words[places["error"] + shift], _NOT_VALIDATED) if "error" in places else _NO_COLUMN,
+        )
+
+
+def _row(columns: _Columns, words: list[str]) -> Fact[Row]:
     """A row by its header's columns, of which time, algbw, busbw and wrong come twice."""
-    second = len(columns) - columns[::-1].index("time") - 1
     size = scalars.whole(words[0])
-    if len(words) != len(columns) or not isinstance(size, Value):
+    if len(words) != columns.count or not isinstance(size, Value):
         return Unknown("UnreadableRow", raw.clean(" ".join(words)[:400], 120))
-    first = dict(zip(columns[:second], words[:second], strict=True))
+    places = columns.places
     return Value(
         Row(
-            size_bytes=size.value,
-            count=scalars.wanted_whole(first, "count"),
-            type=scalars.wanted(first, "type"),
-            redop=scalars.wanted(first, "redop"),
-            root=scalars.whole(first["root"]) if "root" in first else Absent("NoSuchColumn"),
-            out_of_place=_timing(first),
-            in_place=_timing(dict(zip(columns[second:], words[second:], strict=True))),
+            size.value,
+            _whole(words[places["count"]], _NOT_MEASURED),
+            _word(words[places["type"]]) if "type" in places else _NO_COLUMN,
+            _word(words[places["redop"]]) if "redop" in places else _NO_COLUMN,
+            _whole(words[places["root"]], _NO_COLUMN) if "root" in places else _NO_COLUMN,
+            columns.timing(words, 0),
+            columns.timing(words, columns.second),
         )
     )
 
 
-def _header(line: str) -> list[str]:
-    """The columns that a line names; none where it is no header."""
+def _header(line: str) -> _Columns | None:
+    """The columns that a line names; None where it is no header of a table with two equal halves."""
     words = line.replace("#", " ").split()
-    return words if words[:2] == ["size", "count"] and words.count("time") == 2 and "busbw" in words else []
+    if words[:2] != ["size", "count"] or words.count("time") != 2 or not {"algbw", "busbw"} <= set(words):
+        return None
+    columns, first = _Columns.named(words), words.index("time")
+    second = first + columns.second
+    return columns if words[first:second] == words[second : second + columns.second] else None
 
 
 def _comment(found: _Found, line: str) -> None:
@@ -152,6 +189,9 @@ def _comment(found: _Found, line: str) -> None:
         found.failures.append(raw.clean(line[:1000]))
     elif "CCL version" in line and (version := _VERSION.search(line[:1000])):
         found.say("version", version[1])
+    elif "nccl-library=" in line and (library := _LIBRARY.search(line[:1000])):
+        code = int(library[1])
+        found.say("library", f"{code // 10000}.{code // 100 % 100}.{code % 100}")
     elif "Collective test" in line and (test := _TEST.search(line[:1000])):
         found.say("test", test[1])
     elif "nThread" in line:
@@ -160,9 +200,10 @@ def _comment(found: _Found, line: str) -> None:
 
 
 def _take(found: _Found, line: str) -> None:
-    words = line.split(None, 40) if found.columns and line.lstrip()[:1].isdigit() else []
-    if words and words[0].isascii() and words[0].isdigit() and len(words) > len(found.columns) // 2:
-        found.rows.append(_row(found.columns, words))
+    columns = found.columns
+    words = line.split(None, 40) if columns else []
+    if columns and words and words[0].isascii() and words[0].isdecimal() and len(words) > columns.count // 2:
+        found.rows.append(_row(columns, words))
     else:
         _comment(found, line)
 
@@ -179,7 +220,7 @@ def _summed(found: _Found) -> NcclTest:
     unread = Unknown("Unreadable", raw.clean(bounds.value, 120)) if isinstance(bounds, Value) else bounds
     return NcclTest(
         test=found.one("test"),
-        nccl=found.one("version"),
+        nccl=found.one("version" if "version" in found.said else "library"),
         validation=scalars.whole(validation.value) if isinstance(validation, Value) else validation,
         options=found.options,
         ranks=tuple(found.ranks),

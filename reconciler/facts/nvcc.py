@@ -26,15 +26,16 @@ class Nvcc:
 
 def parse(output: str) -> Fact[Nvcc]:
     """Absent(NotInstalled) where the shell has no nvcc. A version that ends the text may be cut: Unknown."""
-    content = text.clean(output)
+    whole, last = text.ended(output)
+    content = whole + last
     found = _RELEASE.search(content)
     if not found:
         if _NOT_FOUND.search(content[:2000]):
             return Absent("NotInstalled")
         return Unknown("NoReleaseLine", raw.clean(content[:1000]))
     release, version = found.groups()
-    cut = found.end() == len(content)
-    built, build = _BUILT.search(content), _BUILD.search(content)
+    cut = content[found.end() : found.end() + 1] in ("", ".")
+    built, build = _BUILT.search(whole), _BUILD.search(whole)
     return Value(
         Nvcc(
             release=Unknown("MayBeCut", release) if cut and not version else Value(release),

@@ -37,7 +37,8 @@ _FLAGS = {"enabled": True, "yes": True, "on": True, "active": True, "disabled": 
 _NUMBER = re.compile(r"^([+-]?[0-9]{1,18}(\.[0-9]{1,9})?)(?: ?([A-Za-z/%()]{1,12}))?$")
 _UNITS = {"MB": "MiB", "bank(s)": "banks"}  # before 331 `MB` stood for MiB
 
-# what stands in a line, its code, and the exit status that the manual (nvidia-smi(1), RETURN VALUE) or nvml.h gives it
+# what stands in a line, its code, and the exit status that goes with it: by the manual (nvidia-smi(1), RETURN VALUE), 18 by reports
+# of it (anderskm/gputil issue 55, mozilla/translations issue 1167). None: nobody says
 _MESSAGES: tuple[tuple[str, str, int | None], ...] = (
     ("no devices were found", "NoDevices", 6),
     ("couldn't communicate with the nvidia driver", "DriverNotLoaded", 9),
@@ -45,7 +46,7 @@ _MESSAGES: tuple[tuple[str, str, int | None], ...] = (
     ("driver/library version mismatch", "DriverLibraryMismatch", 18),
     ("mismatch in versions between nvidia-smi and nvml", "SmiLibraryMismatch", None),
     ("gpu is lost", "GpuLost", 15),
-    ("gpu requires reset", "GpuRequiresReset", 16),
+    ("gpu requires reset", "GpuRequiresReset", None),
     ("couldn't find libnvidia-ml", "LibraryMissing", 12),
     ("insufficient permissions", "PermissionDenied", 4),
     ("failed to initialize nvml: unknown error", "NvmlUnknownError", 255),
@@ -54,6 +55,7 @@ _MESSAGES: tuple[tuple[str, str, int | None], ...] = (
     ("failed to initialize nvml", "NvmlFailed", None),
     ("nvidia-smi has failed", "NvmlFailed", None),
 )
+_UNSPECIFIC = ("NvmlFailed", "DeviceUnreadable")  # what is wrong follows
 _STARTS = (
     "No devices",
     "NVIDIA-SMI has",
@@ -137,14 +139,16 @@ def flag(cell: Fact[str]) -> Fact[bool]:
     return Value(known) if known is not None else Unknown("UnexpectedWord", raw.clean(cell.value, 80))
 
 
-def fault(line: str) -> Fault | None:
-    """The message in a line, None where the line is something else."""
+def fault(line: str, whole: bool = True) -> Fault | None:
+    """The message in a line, None where the line is something else, or is cut (not `whole`) before it says what is wrong."""
     line = line.strip().removeprefix("NVML: ")
     if not line.startswith(_STARTS):
         return None
     low = line[:400].lower()
     for needle, code, status in _MESSAGES:
         if needle in low:
+            if not whole and code in _UNSPECIFIC:
+                return None
             bus, index = _BUS_ID.search(line[:400]), _INDEX.search(line[:400])
             return Fault(
                 code,
@@ -156,9 +160,10 @@ def fault(line: str) -> Fault | None:
     return None
 
 
-def faults(lines: Iterable[str]) -> tuple[Fault, ...]:
-    """All messages of some lines."""
-    return tuple(found for line in lines if (found := fault(line)))
+def faults(lines: Iterable[str], last: str = "") -> tuple[Fault, ...]:
+    """All messages of some lines and of a last one that has no end."""
+    ended = [found for line in lines if (found := fault(line))]
+    return (*ended, cut) if (cut := fault(last, whole=False)) else tuple(ended)
 
 
 def library_version(text: str) -> Fact[str]:

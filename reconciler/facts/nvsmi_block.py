@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reconciler.facts.nvsmi import Number, Process, flag, measured, number, shown
 from reconciler.facts.nvsmi_gpu import Clocks, Errors, Gpu, Histogram, Memory, MigDevice, Pcie, Power, Remapped, Retired
-from reconciler.model.fact import Fact, Unknown, Value
+from reconciler.model.fact import Absent, Fact, Unknown, Value
+
+_MISSING = Unknown("Missing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,12 @@ class Block:
         return flag(self.text(name))
 
 
+def _nothing(*facts: Fact[object]) -> Absent | Unknown | None:
+    """One answer where none of several is known: the first that says that there is no such thing, else the first."""
+    open_ = [fact for fact in facts if not isinstance(fact, Value)]
+    return next((fact for fact in open_ if isinstance(fact, Absent)), open_[0]) if len(open_) == len(facts) else None
+
+
 def _remapped(block: Block) -> Fact[Remapped]:
     """Absent where the GPU has no such thing, Unknown(Missing) where the text says nothing about it."""
     names = ("correctable", "uncorrectable", "correctable_inactive", "uncorrectable_inactive")
@@ -49,18 +57,14 @@ def _remapped(block: Block) -> Fact[Remapped]:
     levels = ("max", "high", "partial", "low", "none")
     histogram = Histogram(*(block.number(f"histogram_{level}", "banks") for level in levels))
     found = Remapped(counts[0], counts[1], counts[2], counts[3], pending, failure, histogram)
-    if counts[1] == pending == failure and not isinstance(pending, Value):
-        return pending
-    return Value(found)
+    return _nothing(counts[1], *counts, pending, failure) or Value(found)
 
 
 def _retired(block: Block) -> Fact[Retired]:
     """The same for retired pages."""
     single, double = block.number("retired_single_bit"), block.number("retired_double_bit")
     pending = block.flag("retired_pending")
-    if single == double == pending and not isinstance(pending, Value):
-        return pending
-    return Value(Retired(single, double, pending))
+    return _nothing(single, double, pending) or Value(Retired(single, double, pending))
 
 
 def _pcie(block: Block) -> Pcie:
@@ -75,7 +79,11 @@ def _pcie(block: Block) -> Pcie:
 
 def _power(block: Block) -> Power:
     names = ("draw", "average", "instant", "limit", "limit_default", "limit_min", "limit_max")
-    return Power(*(block.number(f"power_{name}", "W") for name in names))
+    found = Power(*(block.number(f"power_{name}", "W") for name in names))
+    if found.limit_watts != _MISSING or found.limit_max_watts == _MISSING:
+        return found
+    # the oldest drivers do not tell the enforced one, which would stand between; a text that is cut has no maximum either
+    return replace(found, limit_watts=block.number("power_limit_asked", "W"))
 
 
 def _errors(block: Block) -> Errors:

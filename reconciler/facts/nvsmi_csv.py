@@ -62,24 +62,44 @@ def _row(cells: Sequence[str], count: int, columns: tuple[str, ...], known: _Cel
     return Value(Row(dict(zip(columns, found, strict=True)) if columns else found))
 
 
-def parse(saved: str, columns: tuple[str, ...] = ()) -> Fact[Table]:
-    """All rows. `columns`: the names that were asked for, where the text has no header; one column without a name is no table."""
+def _read(saved: str) -> tuple[list[list[str]], list[Fault], bool]:
+    """The cells of all lines, the messages between them, and whether the last row has no end."""
+    whole, last = text.ended(saved)
     rows: list[list[str]] = []
     faults: list[Fault] = []
-    for line in text.clean(saved).split("\n"):
+    for line in whole.split("\n"):
         if message := nvsmi.fault(line):
             faults.append(message)
-        elif line.strip():
+        elif line and not line.isspace():
             rows.append(_split(line))
-    if rows and _is_header(rows[0]):
+    cut = nvsmi.fault(last, whole=False)
+    faults += [cut] if cut else []
+    rows += [_split(last)] if last and not cut else []
+    return rows, faults, bool(last) and not cut
+
+
+def parse(saved: str, columns: tuple[str, ...] = ()) -> Fact[Table]:
+    """All rows. `columns`: the names that were asked for, where the text has no header; one column without a name is no table."""
+    rows, faults, truncated = _read(saved)
+    if len(rows) > truncated and _is_header(rows[0]):
         columns = tuple(cell.strip() for cell in rows.pop(0))
     if not rows and not columns:
         return nvsmi.nothing(saved, faults)
     count = len(columns) or Counter(map(len, rows)).most_common(1)[0][0]
-    if count < 2 and not columns:
+    if (count < 2 or len(rows) == truncated) and not columns:
         return nvsmi.nothing(saved, faults)
     known = _Cells()
-    found = tuple(_row(cells, count, columns, known) for cells in rows)
+    found = [_row(cells, count, columns, known) for cells in rows]
+    if truncated and isinstance(found[-1], Value):
+        found[-1] = _cut(found[-1].value)
     if not found and faults:
         return nvsmi.nothing(saved, faults)
-    return Value(Table(Value(columns) if columns else Absent("NoHeader"), found, tuple(faults), not saved.endswith("\n")))
+    return Value(Table(Value(columns) if columns else Absent("NoHeader"), tuple(found), tuple(faults), truncated))
+
+
+def _cut(row: Row) -> Fact[Row]:
+    """A row whose last cell has no end."""
+    cells = row.cells
+    last = list(cells.values())[-1] if isinstance(cells, Mapping) else cells[-1]
+    cut = Unknown("MayBeCut", last.value if isinstance(last, Value) else "")
+    return Value(Row({**cells, list(cells)[-1]: cut} if isinstance(cells, Mapping) else (*cells[:-1], cut)))

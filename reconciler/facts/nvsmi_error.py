@@ -70,18 +70,16 @@ def _count(first: Fault | None) -> Fact[int]:
 
 def parse(saved: str) -> Fact[Report]:
     """The messages in a text; Unknown(UnreadableText) where it has none, and no line of sensors."""
-    faults: list[Fault] = []
-    rest: list[str] = []
-    for line in text.clean(saved).split("\n"):
-        if message := nvsmi.fault(line):
-            faults.append(message)
-        else:
-            rest.append(line)
+    whole, last = text.ended(saved)
+    lines = [(line, nvsmi.fault(line)) for line in whole.split("\n")]
+    cut = nvsmi.fault(last, whole=False)
+    faults = [message for _, message in lines if message] + ([cut] if cut else [])
+    rest = [line for line, message in lines if not message]
     read = tuple(found for line in rest if "MiB" in line and (found := _sensors(line)))
     if not faults and not read:
         return nvsmi.nothing(saved)
     first = faults[0] if faults else None
-    table = nvsmi_csv.parse("\n".join(rest))
+    table = nvsmi_csv.parse("\n".join(rest) + ("" if cut else last))
     return Value(
         Report(
             error=Value(first.code) if first else Absent("NoMessage"),

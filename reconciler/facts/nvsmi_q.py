@@ -57,7 +57,8 @@ _PATHS: dict[str, tuple[str, ...]] = {
     "power_draw": tuple(f"{section}Power Draw" for section in _POWER),
     "power_average": ("GPU Power Readings/Average Power Draw",),
     "power_instant": ("GPU Power Readings/Instantaneous Power Draw",),
-    "power_limit": ("GPU Power Readings/Current Power Limit", "Power Readings/Enforced Power Limit", "Power Readings/Power Limit"),
+    "power_limit": ("GPU Power Readings/Current Power Limit", "Power Readings/Enforced Power Limit"),
+    "power_limit_asked": ("Power Readings/Power Limit",),
     "power_limit_default": tuple(f"{section}Default Power Limit" for section in _POWER),
     "power_limit_min": tuple(f"{section}Min Power Limit" for section in _POWER),
     "power_limit_max": tuple(f"{section}Max Power Limit" for section in _POWER),
@@ -184,10 +185,9 @@ def _gpu(part: _Part) -> Gpu:
 
 def parse(saved: str) -> Fact[QLog]:
     """All GPUs; Absent(NoDevices) or Unknown where there is none and a message says why."""
-    lines = text.clean(saved).split("\n")
-    if lines[-1].rpartition(" ")[2].isdecimal():
-        lines.pop()  # a line without its end, where a number may have lost digits: no whole text ends so
-    faults = nvsmi.faults(line for line in lines if line[:1] != " ")
+    whole, last = text.ended(saved)
+    lines = whole.split("\n")
+    faults = nvsmi.faults((line for line in lines if line[:1] != " "), last)
     parts = _parts(lines)
     head = Block(parts[0].texts, _PATHS)
     attached = head.number("attached")

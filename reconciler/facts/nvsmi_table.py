@@ -222,7 +222,6 @@ def _versions(lines: list[str]) -> tuple[dict[str, Fact[str]], tuple[str, ...]]:
         cell = nvsmi.shown(value)
         if cell == Absent("Deprecated"):
             deprecated.append(label)
-            found.setdefault(key, cell)
         else:
             found[key] = cell
     return found, tuple(deprecated)
@@ -231,7 +230,7 @@ def _versions(lines: list[str]) -> tuple[dict[str, Fact[str]], tuple[str, ...]]:
 def _driver_model(gpus: tuple[Fact[TableGpu], ...], titles: str) -> Fact[str]:
     """Windows shows it where Linux shows the persistence mode."""
     if "Driver-Model" not in titles:
-        return Absent("NotShown")
+        return Absent("NotShown") if "Bus-Id" in titles else _TRUNCATED
     first = gpus[0] if gpus else _MISSING
     return first.value.mode if isinstance(first, Value) else first
 
@@ -243,9 +242,12 @@ def _none_runs(cells: list[str]) -> bool:
 def parse(saved: str) -> Fact[Screen]:
     """The table, or --version; Absent(NoDevices) or Unknown where it is neither."""
     boxes = _Boxes()
-    boxes.read(text.clean(saved).split("\n"))
+    whole, last = text.ended(saved)
+    boxes.read(whole.split("\n"))
+    if last[:2] == "+-" and last[-1:] == "+":
+        boxes.read([last])  # a border is whole
     versions, deprecated = _versions(boxes.head)
-    faults = nvsmi.faults(boxes.head)
+    faults = nvsmi.faults(boxes.head, last)
     head = "\n".join(boxes.titles[:20])
     smi = _HEADER.search(head)
     if not smi and not versions and not boxes.gpus:

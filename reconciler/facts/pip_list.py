@@ -5,27 +5,31 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
 
 from reconciler.facts import raw, scalars, text
 from reconciler.model.fact import Absent, Fact, Unknown, Value
 
 _NAME = r"([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)"
 _PINNED = re.compile(_NAME + r"={2,3}(\S+)")
+_COLUMNS = re.compile(_NAME + r" +([^\s()-]\S*)")
 _DIRECT = re.compile(_NAME + r"(?:\[[^\]]{0,200}\])? @ (\S+)")
 _LEGACY = re.compile(_NAME + r" \(([^\s,()]+)(?:, (.+))?\)")
 _NAME_ONLY = re.compile(_NAME)
 _EGG = re.compile(r"[#&]egg=([A-Za-z0-9._-]+)")
 _EDITABLE_OF = re.compile(r"^# Editable .{0,80}\(" + _NAME + r"={2,3}([^\s)]+)\)")
 _BROKEN = re.compile(r"Ignoring invalid distribution ([^\s(]+)")
-_NOISE = re.compile(r"^(?:#|WARNING|DEPRECATION|ERROR|\[notice\]|-i |--|You are using pip|You should consider|Note: )")
+_NOISE = re.compile(
+    r"^(?:#|WARNING|DEPRECATION|ERROR|\[notice\]|-i |--|You are using pip|You should consider|Using Python |Note: )"
+)
 _RULE = re.compile(r"^-+(?: +-+)+ *$")
 _ESCAPE = re.compile(r"%([0-7][0-9A-Fa-f])")
 _INDEX, _NOT_EDITABLE = Absent("FromIndex"), Absent("NotEditable")
 _SEPARATORS = re.compile(r"[-_.]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Distribution:
+class Distribution(NamedTuple):
     """One package. `name` as pip wrote it. `url`: where it comes from, Absent for an index; with one, the version may be Unknown.
 
     A version is read out of a wheel's file name, never out of a build directory.
@@ -63,16 +67,23 @@ class _Found:
     listed: list[Distribution] = field(default_factory=list)
     unread: list[Unknown] = field(default_factory=list)
     columns: bool = False
+    editable_column: int = -1
     editable_of: tuple[str, str] | None = None
 
 
 def normal(name: str) -> str:
     """PEP 503: lower case, one dash for each run of dashes, dots and underscores."""
-    return _SEPARATORS.sub("-", name).lower()
+    return name.lower() if name.isalnum() else _SEPARATORS.sub("-", name).lower()
+
+
+@lru_cache(maxsize=65536)
+def _version(said: str) -> Fact[str]:
+    """Most packages of a list have one of few versions."""
+    return Value(said)
 
 
 def _indexed(name: str, version: str, editable_at: str = "") -> Distribution:
-    return Distribution(name, Value(version), _INDEX, Value(editable_at) if editable_at else _NOT_EDITABLE)
+    return Distribution(name, _version(version), _INDEX, Value(editable_at) if editable_at else _NOT_EDITABLE)
 
 
 def _in_url(url: str) -> Fact[str]:
@@ -121,22 +132,25 @@ def _row(found: _Found, line: str) -> Distribution | None:
         return _indexed(pinned[1], pinned[2].rstrip(";"))
     if direct := _DIRECT.match(line):
         return Distribution(direct[1], _in_url(direct[2]), Value(direct[2]), _NOT_EDITABLE)
-    if legacy := _LEGACY.fullmatch(line):
-        return _indexed(legacy[1], legacy[2], legacy[3] or "")
     words = line.split(None, 2)
     if found.columns and len(words) >= 2 and _NAME_ONLY.fullmatch(words[0]):
-        return _indexed(words[0], words[1], words[2] if len(words) == 3 and words[2][:1] in "/~" else "")
+        at = found.editable_column
+        return _indexed(words[0], words[1], line[at:].partition("  ")[0] if at > 0 else "")
     return None
 
 
 def _take(found: _Found, line: str) -> None:
-    """One line into what was found so far."""
-    if pinned := _PINNED.fullmatch(line):
+    """One line into what was found so far, the commonest forms first."""
+    if "==" in line and (pinned := _PINNED.fullmatch(line)):
         found.listed.append(_indexed(pinned[1], pinned[2].rstrip(";")))
+    elif found.columns and (row := _COLUMNS.fullmatch(line)):
+        found.listed.append(_indexed(row[1], row[2]))
+    elif line[-1:] == ")" and (legacy := _LEGACY.fullmatch(line)):
+        found.listed.append(_indexed(legacy[1], legacy[2], legacy[3] or ""))
     elif not line or _RULE.match(line):
         return
     elif line.split(None, 2)[:2] == ["Package", "Version"]:
-        found.columns = True
+        found.columns, found.editable_column = True, line.find("Editable project location")
     elif line.startswith("-e "):
         _editable(found, line)
     elif editable := _EDITABLE_OF.match(line):
@@ -160,15 +174,16 @@ def _summed(found: _Found, broken: tuple[str, ...]) -> Distributions:
         name = normal(package.name)
         if packages.setdefault(name, package) is not package:
             repeated.append(name)
+    other = {name: p for name, p in packages.items() if p.url is not _INDEX or p.editable_at is not _NOT_EDITABLE}
     return Distributions(
         packages=packages,
         count=len(packages),
         normalised={p.name: name for name, p in packages.items() if p.name != name},
-        direct_url=tuple(name for name, p in packages.items() if isinstance(p.url, Value)),
-        git=tuple(name for name, p in packages.items() if _scheme(p, "git+")),
-        file=tuple(name for name, p in packages.items() if _scheme(p, "file:")),
-        editable=tuple(name for name, p in packages.items() if isinstance(p.editable_at, Value)),
-        version_unknown=tuple(name for name, p in packages.items() if not isinstance(p.version, Value)),
+        direct_url=tuple(name for name, p in other.items() if isinstance(p.url, Value)),
+        git=tuple(name for name, p in other.items() if _scheme(p, "git+")),
+        file=tuple(name for name, p in other.items() if _scheme(p, "file:")),
+        editable=tuple(name for name, p in other.items() if isinstance(p.editable_at, Value)),
+        version_unknown=tuple(name for name, p in other.items() if not isinstance(p.version, Value)),
         broken=broken,
         repeated=tuple(dict.fromkeys(repeated)),
         unread=tuple(found.unread),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from reconciler.facts import raw, scalars
 from reconciler.model.fact import Absent, Fact, Unknown, Value
@@ -24,8 +25,9 @@ class Sample:
     value: Fact[float]
 
 
+@lru_cache(maxsize=4096)
 def _labels(said: str) -> dict[str, str] | None:
-    """`a="b",c="d",`; None where anything else stands between."""
+    """`a="b",c="d",`; None where anything else stands between. Shared by all metrics of a GPU: never changed."""
     found: dict[str, str] = {}
     at = 0
     while at < len(said):
@@ -66,7 +68,9 @@ def same(one: Fact[float] | None, other: Fact[float]) -> Fact[float]:
 
 
 def without(clean: str, reason: str) -> Absent | Unknown:
-    """The answer where nothing wanted was found: another program's metrics, or no metrics at all."""
+    """The answer where nothing wanted was found: another program's metrics, no metrics at all, or a text that is cut before."""
+    if clean and not clean.endswith("\n"):
+        return Unknown("Truncated")
     for line in clean.split("\n"):
         if line.strip() and not line.lstrip().startswith("#") and isinstance(sample(line), Sample):
             return Absent(reason)

@@ -47,17 +47,17 @@ class Links:
 
 def parse(output: str) -> Fact[Links]:
     """Every link of the text, its pairs in any order. Unknown(NoLinks): an empty output of a saved command proves nothing."""
-    content = text.clean(output)
+    whole, last = text.ended(output)
     rows: dict[str, dict[str, str]] = {}
     cut = False
-    if answer := keyed.objects(content):
+    if answer := keyed.objects(whole + last):
         cut = answer[1]
         for item in answer[0]:
             said = {key: str(value)[:200] for key, value in item.items() if value is not None}
             if said.get("ifname"):
                 rows.setdefault(f"{said['ifname']}/{said.get('port', '?')}", said)
     else:
-        for line in content.split("\n"):
+        for line in whole.split("\n"):
             if found := _LINK.match(line):
                 rows.setdefault(found[1], keyed.pairs(line[found.end() :], _KEYS))
     if not rows:

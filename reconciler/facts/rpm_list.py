@@ -5,21 +5,20 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from reconciler.facts import raw, scalars, text
 from reconciler.model.fact import Absent, Fact, Unknown, Value
 
 _X86 = ("x86_64", "x86_64_v2", "i386", "i486", "i586", "i686", "athlon", "ia64")
 _ARCHES = frozenset((*_X86, "noarch", "aarch64", "armv7hl", "ppc", "ppc64", "ppc64le", "s390", "s390x", "riscv64", "src", "nosrc"))
-_ARCH = {name: Value(name) for name in _ARCHES}
-# the common line: no part holds a dash but the name, so there is one way to match and it is found in linear time
-_COMMON = re.compile(
-    r"([A-Za-z0-9_][A-Za-z0-9._+-]*)-([A-Za-z0-9._+~^]+)-([A-Za-z0-9._+~^]+)\.(" + "|".join(sorted(_ARCHES, reverse=True)) + ")"
-)
+_ARCH: dict[str, Fact[str]] = {name: Value(name) for name in _ARCHES}
+# the common line: NAME-VERSION-RELEASE.ARCH is split from the right, where no part but the name holds a dash
+_COMMON = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+~^-]*")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]*")
 _PART = re.compile(r"(?:([0-9]{1,9}):)?([A-Za-z0-9._+~^]+)")
 _HEADING = re.compile(
-    r"^(?:(?:Installed|Available|Extra|Upgraded|Obsoleting) Packages$|Last metadata expiration check|Loaded plugins)"
+    r"^(?:(?:Installed|Available|Extra|Upgraded|Obsoleting) [Pp]ackages$|Last metadata expiration check|Loaded plugins)"
 )
 _NOT_INSTALLED = re.compile(r"^package (\S+) is not installed$")
 _FIELD = re.compile(r"^([A-Z][A-Za-z ]{0,30}?) *: (.*)$")
@@ -29,8 +28,7 @@ _NOT_SHOWN, _NOT_IN_NAME, _NO_EPOCH = Unknown("NotShown"), Absent("NotInName"), 
 _DRIVER = re.compile(r"(?:nvidia.*kmod|kmod.*nvidia|nvidia.*-kmp-|cuda-open|nvidia-driver$|nvidia.*-dkms)")
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(NamedTuple):
     """One package as a list shows it. Absent(NoEpoch): the form shows epochs and there is none; Unknown(NotShown): it shows none.
 
     `full`: version-release, without epoch. `for_kernel`: the kernel that stands in a precompiled module's name.
@@ -86,12 +84,15 @@ def _built_for(name: str, version: str) -> Fact[str]:
 
 
 def _common(line: str) -> Listed | None:
-    """NAME-VERSION-RELEASE.ARCH and nothing else."""
-    found = _COMMON.fullmatch(line)
-    if not found:
+    """NAME-VERSION-RELEASE[.ARCH] and nothing else."""
+    front, _, arch = line.rpartition(".")
+    built = _ARCH.get(arch, _NOT_SHOWN)
+    rest, _, release = (line if built is _NOT_SHOWN else front).rpartition("-")
+    name, _, version = rest.rpartition("-")
+    if not (name and version and release and _COMMON.fullmatch(line)) or "~" in name or "^" in name:
         return None
-    name, version, release, arch = found.groups()
-    return Listed(name, _NOT_SHOWN, version, release, f"{version}-{release}", _ARCH[arch], _NOT_SHOWN, _built_for(name, version))
+    kernel = _built_for(name, version) if version in name else _NOT_IN_NAME
+    return Listed(name, _NOT_SHOWN, version, release, f"{version}-{release}", built, _NOT_SHOWN, kernel)
 
 
 def _split_arch(word: str) -> tuple[str, Fact[str]]:
@@ -118,7 +119,7 @@ def _columns(words: list[str]) -> Listed | None:
     if not dash or not shown or not isinstance(arch, Value):
         return None
     epoch: Fact[int] = Value(int(shown[1])) if shown[1] else _NO_EPOCH
-    return _listed(name, epoch, shown[2], release, arch, Value(words[2]))
+    return _listed(name, epoch, shown[2], release, arch, Value(words[2]) if words[2] else _NOT_SHOWN)
 
 
 def _named(fields: dict[str, object]) -> Listed | None:
@@ -135,7 +136,7 @@ def _named(fields: dict[str, object]) -> Listed | None:
             if shown.isascii() and shown.isdigit() and len(shown) < 10
             else Unknown("NotANumber", raw.clean(shown, 80))
         )
-    built: Fact[str] = Absent("NoArch") if arch in _NONE else Value(str(arch))
+    built: Fact[str] = Absent("NoArch") if arch in _NONE else Value(arch) if isinstance(arch, str) else _NOT_SHOWN
     origin: Fact[str] = Value(str(repository)) if repository else Unknown("NotShown")
     return _listed(name, found, version, release, built, origin)
 
@@ -156,7 +157,7 @@ def _row(line: str) -> Listed | None:
         return _named(dict(zip(("name", "epoch", "version", "release", "arch"), line.split("\t"), strict=True)))
     words = line.split(None, 6)
     if len(words) == 3 and not line.startswith(" "):
-        return _columns(words)
+        return _columns([f"{words[0]}.{words[2]}", words[1], ""]) if words[2] in _ARCHES else _columns(words)
     # `rpm -q --last` puts a date behind, in the words of the locale: it holds a time
     return _nevra(words[0]) if len(words) == 1 or any(":" in word for word in words[3:]) else None
 
@@ -166,7 +167,7 @@ def _end_block(found: _Found) -> None:
     if not found.block:
         return
     fields: dict[str, object] = {key.lower(): value for key, value in found.block.items()}
-    fields["arch"] = found.block.get("Architecture") or found.block.get("Arch")
+    fields["arch"] = found.block.get("Architecture", found.block.get("Arch", _NOT_SHOWN))
     package = _named(fields)
     if package:
         found.packages.append(package)
@@ -177,9 +178,7 @@ def _end_block(found: _Found) -> None:
 
 def _take(found: _Found, line: str) -> None:
     """One line into what was found so far."""
-    if not found.block and (common := _common(line)):
-        found.packages.append(common)
-    elif line.startswith(("error:", "warning: rpmdb", "rpmdb:")):
+    if line.startswith(("error:", "warning: rpmdb", "rpmdb:")):
         found.errors.append(raw.clean(line[:1000]))
     elif line.endswith("installed") and (absent := _NOT_INSTALLED.match(line)):
         found.missing.append(absent[1])
@@ -208,7 +207,8 @@ def _unwrapped(lines: list[str]) -> list[str]:
 
 def _driver(packages: list[Listed]) -> Fact[str]:
     """SUSE and others put the kernel behind the driver's version: 580.105.08_k6.18.5_1."""
-    found = {p.version.partition("_k")[0] for p in packages if _DRIVER.match(p.name[:200])}
+    drivers = (p for p in packages if ("nvidia" in p.name or "cuda" in p.name) and _DRIVER.match(p.name[:200]))
+    found = {p.version.partition("_k")[0] for p in drivers}
     if len(found) > 1:
         return Unknown("SeveralVersions", ", ".join(sorted(found)[:8]))
     return Value(found.pop()) if found else Absent("NoDriverPackage")
@@ -219,7 +219,10 @@ def parse(said: str) -> Fact[PackageList]:
     found = _Found()
     lines, cut = scalars.ended(text.clean(said))
     for line in _unwrapped(lines):
-        _take(found, line)
+        if not found.block and (common := _common(line)):
+            found.packages.append(common)
+        else:
+            _take(found, line)
     _end_block(found)
     found.unread += cut
     if not found.packages and not found.missing:

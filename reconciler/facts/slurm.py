@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
-from reconciler.facts import raw, scalars, text
+from reconciler.facts import raw, scalars, slurm_table, text
 from reconciler.facts.slurm_node import Node, node
 from reconciler.model.fact import Absent, Fact, Unknown, Value
 
-_KEY = re.compile(r"(?:^|(?<=\s))([A-Z][A-Za-z]{0,40}(?:_[a-z]{1,20})?)=")
+_KEY = re.compile(r"\s([A-Z][A-Za-z]{0,40}(?:_[a-z]{1,20})?)=")
 _FAILED = re.compile(r"Unable to contact slurm controller|slurm_load_\w+ error|Zero Bytes were transmitted", re.IGNORECASE)
 _MISSING = re.compile(r"^Node \S+ not found$", re.MULTILINE)
 _STATE = re.compile(r"[A-Za-z_+]{2,60}[*~#!%$@^-]{0,4}")
+_TITLES = ("NODELIST", "HOSTNAMES", "NODE_NAME")
 _GRES_USED = re.compile(r"[^\s(]+\(IDX:\S*\)(?:,\S+)?")
 _LOG = re.compile(r"Setting node (\S+) state to (\S+) with reason: ?(.*)|node (\S+) state set to (\S+)")
 # the form of `sinfo --json` and `scontrol show node --json` under the names of scontrol
@@ -62,13 +64,12 @@ class Slurm:
 
 
 def _pairs(line: str) -> dict[str, str]:
-    """`Key=value Key=value`: values may hold blanks and `=`, or nothing; a reason goes to the end of its line."""
-    front, marked, reason = line.partition(" Reason=") if not line.startswith("Reason=") else ("", "=", line[7:])
+    """` Key=value Key=value`: values may hold blanks and `=`, or nothing; a reason goes to the end of its line."""
+    front, marked, reason = line.partition(" Reason=")
     found = {"Reason": reason.strip()} if marked else {}
-    keys = list(_KEY.finditer(front))
-    ends = [*(key.start() for key in keys[1:]), len(front)]
-    for key, end in zip(keys, ends, strict=False):
-        found.setdefault(key[1], front[key.end() : end].strip())
+    parts = _KEY.split(front)
+    for key, value in zip(parts[1::2], parts[2::2], strict=True):
+        found.setdefault(key, value.strip())
     return found
 
 
@@ -79,7 +80,8 @@ def _scontrol(lines: list[str]) -> list[dict[str, str]]:
         if "NodeName" in said:
             nodes.append(said)
         elif nodes:
-            nodes[-1] = {**said, **nodes[-1]} if len(nodes[-1]) < 200 else nodes[-1]
+            for key, value in said.items() if len(nodes[-1]) < 200 else ():
+                nodes[-1].setdefault(key, value)
     return nodes
 
 
@@ -125,11 +127,17 @@ def _from_json(said: str) -> Fact[Slurm]:
     return Value(_summed([_json_node(row) for row in rows], (), _release(found.get("meta"))))
 
 
-def _cells(line: str) -> dict[str, str]:
-    """A row without header: name first, then what the shape of each cell says; `lxfoo1,down*` and `sinfo -O` with its padding."""
-    cells = [cell.strip() for cell in line.split("|" if "|" in line else ",")[:50]]
-    found = {"NodeName": cells[0]} if len(cells) > 1 and cells[0] and " " not in cells[0] else {}
-    for cell in cells[1:]:
+@lru_cache(maxsize=4096)
+def _like(rest: str, between: str) -> tuple[Fact[Node], str]:
+    """A node without its name, by the cells of a row behind it, and its state; most nodes of a cluster are alike."""
+    found = {"NodeName": "any", **_cells(rest.split(between)[:50])}
+    return node(found) if "State" in found else Unknown("UnreadableRow", raw.clean(rest[:400], 120)), found.get("State", "")
+
+
+def _cells(cells: list[str]) -> dict[str, str]:
+    """What the shape of each cell says, `sinfo -O` with its padding."""
+    found: dict[str, str] = {}
+    for cell in map(str.strip, cells):
         if _GRES_USED.fullmatch(cell[:400]):
             found.setdefault("GresUsed", cell)
         elif cell.startswith(("gpu:", "(null)")):
@@ -138,29 +146,48 @@ def _cells(line: str) -> dict[str, str]:
             found.setdefault("State", cell)
         elif cell.isdigit():
             found.setdefault("CPUTot", cell)
-    return found if "State" in found else {}
+    return found
 
 
 def _from_rows(lines: list[str]) -> Fact[Slurm]:
-    rows = [line for line in lines if line.strip() and not line.startswith(("NODELIST", "HOSTNAMES", "NODE_NAME"))]
-    found = [_cells(line) for line in rows]
-    if not any(found):
-        return Unknown("NoNodes", raw.clean(rows[0][:400], 120) if rows else "")
-    return Value(_summed(found, (), Unknown("NotShown")))
+    """Rows without header, the name first: `lxfoo1,down*`."""
+    nodes: list[Fact[Node]] = []
+    states: set[str] = set()
+    for line in lines:
+        if line.startswith(_TITLES):
+            continue
+        between = "|" if "|" in line else ","
+        name, _, rest = line.partition(between)
+        like, state = _like(rest, between)
+        name = name.strip()
+        if isinstance(like, Value) and name and " " not in name and len(name) < 256:
+            nodes.append(Value(Node(name, *like.value[1:])))
+            states.add(state)
+        else:
+            nodes.append(Unknown("UnreadableRow", raw.clean(line[:400], 120)))
+    if not any(isinstance(found, Value) for found in nodes):
+        return Unknown("NoNodes", raw.clean(lines[0][:400], 120))
+    return Value(Slurm(tuple(nodes), (), tuple(sorted(states)), Unknown("NotShown")))
 
 
-def _reason(line: str, starts: list[int]) -> Fact[Reason]:
+def _reason(line: str, starts: dict[str, int]) -> Fact[Reason]:
     """Fixed columns: a reason holds blanks, and is cut where its column ends."""
-    ends = [*starts[1:], len(line)]
-    reason, *rest = (line[start:end].strip() for start, end in zip(starts, ends, strict=True))
-    facts = [Value(cell) if cell else Unknown("Missing") for cell in rest]
-    if not reason or len(facts) != 3:
+    ends = [*sorted(starts.values())[1:], len(line)]
+    if len(line) <= ends[-2 if len(ends) > 1 else -1]:
         return Unknown("UnreadableRow", raw.clean(line[:400], 120))
-    return Value(Reason(reason, len(reason) >= starts[1] - 1, *facts))
+    cells = {title: line[start:end].strip() for (title, start), end in zip(starts.items(), ends, strict=True)}
+    reason = cells["REASON"]
+    if not reason:
+        return Unknown("UnreadableRow", raw.clean(line[:400], 120))
+    user, timestamp, nodes = (
+        Unknown("NotShown") if title not in cells else Value(cells[title]) if cells[title] else Unknown("Missing")
+        for title in ("USER", "TIMESTAMP", "NODELIST")
+    )
+    return Value(Reason(reason, len(ends) > 1 and len(reason) >= ends[0] - 1, user, timestamp, nodes))
 
 
 def _from_reasons(lines: list[str]) -> Fact[Slurm]:
-    starts = [found.start() for found in re.finditer(r"\S+", lines[0][:2000])]
+    starts = {found[0]: found.start() for found in re.finditer(r"\S+", lines[0][:2000])}
     reasons = tuple(_reason(line, starts) for line in lines[1:] if line.strip())
     return Value(Slurm((), reasons, (), Unknown("NotShown")))
 
@@ -201,10 +228,14 @@ def parse(said: str) -> Fact[Slurm]:
     speaking = [line for line in whole if line.strip()]
     if not speaking:
         return cut[0] if cut else Unknown("NoText")
-    if "NodeName=" in clean and (nodes := _scontrol(speaking)):
-        return Value(_summed(nodes, (), Unknown("NotShown")))
+    if "NodeName=" in clean and (said_nodes := _scontrol(speaking)):
+        return Value(_summed(said_nodes, (), Unknown("NotShown")))
     if _MISSING.search(clean[:10_000]):
         return Absent("NoSuchNode")
+    for place, line in enumerate(speaking[:2]):  # sinfo -l puts the date in front
+        if titles := slurm_table.columns(line):
+            nodes, states = slurm_table.read(titles, speaking[place + 1 :])
+            return Value(Slurm(nodes, (), states, Unknown("NotShown"))) if nodes else Unknown("NoNodes")
     if speaking[0].startswith("REASON"):
         return _from_reasons(speaking)
     if logged := [found for line in speaking if (found := _LOG.search(line))]:

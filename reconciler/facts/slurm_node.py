@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from reconciler.facts import raw, scalars
 from reconciler.model.fact import Absent, Fact, Unknown, Value
@@ -22,15 +22,14 @@ _SUFFIX = {
 }
 _STATE = re.compile(r"([A-Za-z_]+)([*~#!%$@^-]{0,9})")
 _NOT_SHOWN = Unknown("NotShown")
-_NOTHING = ("(null)", "N/A", "n/a", "None", "")
+_NOTHING = ("(null)", "N/A", "n/a", "None", "none", "")
 _GRES = re.compile(r"gpu(?::([A-Za-z0-9_.-]+))??:([0-9]{1,6})(?:\(|,|$)")
 _TRES_GPU = re.compile(r"gres/gpu(?::([^=,]+))?=([0-9]{1,6})(?:,|$)")
 _FEWER = re.compile(r"gres/gpu count reported lower than configured \(([0-9]{1,6}) < ([0-9]{1,6})\)")
 _REASON = re.compile(r"(.*?) ?\[([^\[\]@]+)@([0-9T:-]+)\]")
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """One node; Unknown(NotShown) is what the form does not show.
 
     `states`: upper case, the base state first, marks as words. `gpus_configured`: Gres, else the roll-up gres/gpu of CfgTRES, else

@@ -80,14 +80,16 @@ def _synced(leap: Fact[str], reference: Fact[str]) -> Fact[bool]:
 
 def parse(said: str) -> Fact[Tracking]:
     """`chronyc tracking`; Unknown(DaemonDown) where chronyd does not answer, Absent(NotInstalled) where there is no chronyc."""
-    found = text.clean(said)
+    found, last = text.ended(said)
+    if last.rpartition(" : ")[2] in _FOLLOWS:
+        found += last  # the last line of the output: the word is whole
     fields = {key.strip(): value.strip() for line in found.split("\n") for key, colon, value in [line.partition(" : ")] if colon}
-    if reply := _REPLY.search(found):
-        return Unknown("DaemonDown" if reply[1] == "506" else "Refused", raw.clean(found, 120))
-    if absent := scalars.no_command(found.split("\n"), "chronyc"):
+    if reply := _REPLY.search(found + last):
+        return Unknown("DaemonDown" if reply[1] == "506" else "Refused", raw.clean(found + last, 120))
+    if absent := scalars.no_command((found + last).split("\n"), "chronyc"):
         return absent
     if not {"Leap status", "Reference ID", "Stratum"} & set(fields):
-        return Unknown("NotTracking", raw.clean(found[:400], 120))
+        return Unknown("NotTracking", raw.clean((found + last)[:400], 120))
     leap = scalars.wanted(fields, "Leap status")
     reference, name = _reference(fields)
     return Value(

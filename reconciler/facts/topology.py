@@ -66,11 +66,12 @@ class Topology:
 
 def parse(output: str) -> Fact[Topology]:
     """The first matrix of the text. Absent(NoDevices) where nvidia-smi says so, Unknown(NoMatrix) where there is none."""
-    lines = text.clean(output).split("\n")
+    whole, last = text.ended(output)
+    lines = whole.split("\n")
     for index, line in enumerate(lines):
         if _is_header(line):
             return _matrix(line, lines[index + 1 :])
-    if any("No devices were found" in line for line in lines):
+    if any("No devices were found" in line for line in (*lines, last)):
         return Absent("NoDevices")
     return Unknown("NoMatrix", raw.clean(output[:2000]))
 
@@ -99,6 +100,8 @@ def _matrix(header: str, body: list[str]) -> Fact[Topology]:
         name, cells, tail = _cells(line, len(columns))
         if name in columns and cells and name not in found:
             found[name] = (cells, tail)
+    if not found:
+        return Unknown("NoRows", raw.clean(header))
     p2p = any(cell in _P2P_ONLY for cells, _ in found.values() for cell in cells) or any("= Status Ok" in line for line in body)
     return Value(_topology(columns, titles, found, _legend(columns, body), glued, p2p))
 
@@ -255,7 +258,9 @@ def _narrower(gpus: tuple[str, ...], links: dict[str, Fact[str]]) -> tuple[tuple
 
 
 def _nearest(row: Row, names: dict[str, Fact[str]]) -> str:
-    """The shortest path of a GPU to a NIC and the NICs it leads to; empty where no path is known."""
+    """The shortest path of a GPU to a NIC and the NICs it leads to; empty where a path is not known: it may be the shortest."""
+    if not all(isinstance(row.paths[nic], Value) for nic in names):
+        return ""
     for word in _DISTANCE:
         near = [nic for nic in names if row.paths[nic] == Value(word)]
         if near:

@@ -15,7 +15,8 @@ _EXIT = re.compile(r"(-?[0-9]{1,5})(?: \(pid: ([0-9]{1,10})\))?")
 _EXITED = re.compile(r"failed \(exitcode: (-?[0-9]{1,5})\) local_rank: ([0-9]{1,7}) \(pid: ([0-9]{1,10})\)")
 _FAILED = re.compile(r"(?:^|\s)(\S+) FAILED$")
 _SIGNALLED = re.compile(r"Signal [0-9]{1,3} \((SIG[A-Z0-9+-]{1,12})\)")
-_RULE = re.compile(r"(?:-{20,}|={20,})$")
+_RULE = re.compile(r"(?:-{20,}|={20,}|\*{20,})$")
+_TAG = re.compile(r"\[(?:default|rank)[0-9]{1,6}\]: ?")  # torchrun's own, with --tee or --redirects
 # signal(7), Linux on x86 and ARM: what kills ranks
 _SIGNALS = {1: "HUP", 2: "INT", 3: "QUIT", 4: "ILL", 5: "TRAP", 6: "ABRT", 7: "BUS", 8: "FPE", 9: "KILL", 11: "SEGV", 15: "TERM"}
 
@@ -113,11 +114,11 @@ def _take(found: _Found, line: str) -> None:
         if found.in_root:
             found.roots.append(block)
         found.in_block = True
-    elif end in "-=" and _RULE.search(line[-100:]):
+    elif end in "-=*" and _RULE.search(line[-100:]):
         found.in_block = found.in_root = False
     elif found.in_block and (told := _FIELD.search(line[:4000])):
         found.blocks[-1].setdefault(told[1], told[2].strip())
-    elif "Root Cause (first observed failure)" in line:
+    elif line.lstrip().startswith(("Root Cause:", "Root Cause (first observed failure)")) or "Root Cause (first observed" in line:
         found.in_root, found.in_block = True, False
     elif end == "D" and (failed := _FAILED.search(line[-300:])):
         found.programs.append(failed[1])
@@ -138,7 +139,7 @@ def parse(said: str) -> Fact[Report]:
     found = _Found()
     for line in lines:
         if line:
-            _take(found, line.rstrip())
+            _take(found, (_TAG.sub("", line, count=1) if line[:1] == "[" else line).rstrip())
     blocks = [_failure(block) for block in found.blocks if block]
     if not (blocks or found.exits):
         return Unknown("NoReport", raw.clean(said[-400:], 120))

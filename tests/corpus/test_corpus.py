@@ -1,41 +1,36 @@
-"""Outputs of real machines, and what they say: every expected key is mapped to a path in the parsed value and compared exactly.
-
-`fields/FORMAT.yaml` holds `paths` (expected key -> path of keys and indices in the plain value, or a node of nodes.py), `only`
-(sample -> key -> path, where a text without names does not say which value it is) and `explained` (sample -> key -> [what is right,
-why]), for expectations that the sample itself shows to be wrong. An expected null is met by what is absent or unknown. A key that
-is not mapped fails.
-"""
+"""Outputs of real machines: every expected key is mapped to a path in the parsed value and compared exactly (cases.py)."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from collections import Counter
 
 import pytest
-import yaml
 
-from reconciler.facts.formats import FORMATS, plain
-from tests.corpus.nodes import differences
-
-CORPUS = Path(__file__).parent.parent / "data" / "corpus"
-FIELDS = Path(__file__).parent / "fields"
-SAMPLES = sorted(p for name in FORMATS for p in (CORPUS / name).glob("*.meta.yaml"))
+from reconciler.facts.formats import FORMATS
+from tests.corpus.cases import CORPUS, FIELDS, ORIGINS, Case, cases, fields, judge
 
 
-def fields(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load((FIELDS / f"{name}.yaml").read_text())
-    return found
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
+def test_sample(case: Case) -> None:
+    judged = list(judge(case, case.parsed()))
+    assert judged, "a sample of which nothing is expected proves nothing"
+    assert [found for found in judged if found.verdict == "wrong"] == []
 
 
-@pytest.mark.parametrize("meta", SAMPLES, ids=lambda p: f"{p.parent.name}/{p.name.removesuffix('.meta.yaml')}")
-def test_sample(meta: Path) -> None:
-    name, sample = meta.parent.name, meta.name.removesuffix(".meta.yaml")
-    said = yaml.safe_load(meta.read_text())
-    (text,) = (p for p in meta.parent.glob(f"{sample}.*") if p != meta)
-    value = plain(FORMATS[name](text.read_bytes().decode("utf-8", "replace")))
+def test_every_sample_and_every_mapping_is_used() -> None:
+    assert Counter(case.origin for case in cases()) == ORIGINS
+    assert {case.format for case in cases()} == set(FORMATS) == {path.stem for path in FIELDS.glob("*.yaml")}
+    kept = {path for path in CORPUS.glob("*/*") if not path.name.endswith(".meta.yaml")}
+    assert kept == {case.path for case in cases()}
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS))
+def test_no_mapping_is_left_over(name: str) -> None:
+    """A key or a sample that is named and not there would be a case that nobody runs."""
+    expected = {case.sample: set(case.expected) for case in cases() if case.format == name}
     mapped = fields(name)
-    for key, expected in said["expected"].items():
-        assert key in mapped["paths"], f"expected key {key!r} is not mapped"
-        right, _ = mapped.get("explained", {}).get(sample, {}).get(key, (expected, ""))
-        node = mapped.get("only", {}).get(sample, {}).get(key, mapped["paths"][key])
-        assert not list(differences(value, right, node, key))
+    assert set(mapped) <= {"paths", "only", "explained", "added"}
+    assert set(mapped["paths"]) == set().union(*expected.values())
+    for part in ("only", "explained", "added"):
+        for sample, keys in mapped.get(part, {}).items():
+            assert set(keys) <= expected[sample], f"{part}: {sample}"

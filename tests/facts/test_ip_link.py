@@ -30,8 +30,8 @@ def test_lo(text: str) -> None:
 
 def test_a_cut_line_is_not_down() -> None:
     found = parsed("2: eth0: <BROADCAST,UP> mtu 1500 qdisc mq state DOW")
-    assert (found.states["eth0"], found.down) == (Unknown("UnreadableState", "DOW"), ())
-    assert parsed("2: eth0: <BROADCAST,UP> mtu 15").mtus_bytes["eth0"] == Unknown("MayBeCut", "15")
+    assert (found.states["eth0"], found.down) == (Unknown("Missing"), ())
+    assert parsed("2: eth0: <BROADCAST,UP> mtu 15").mtus_bytes["eth0"] == Unknown("Missing")
 
 
 def test_cut_json_keeps_what_is_whole() -> None:
