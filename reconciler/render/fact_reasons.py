@@ -76,4 +76,7 @@ SENTENCES = {
     "UnreadableState": "the state cannot be read",
     "UnreadableText": "the text cannot be read",
     "UnreadableTime": "the time cannot be read",
+    # GPUs, driver and kernel log of a running node
+    "NoKernelLog": "no kernel log can be read on the node: {detail}",
+    "WrongPiece": "a piece of the answer has not the agreed form",
 }
