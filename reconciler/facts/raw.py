@@ -15,6 +15,7 @@ _WHY = {
     "too-large": "OutputTooLarge",
     "not-regular": "NotARegularFile",
     "not-recorded": "NotRecorded",
+    "asleep": "Asleep",
 }
 
 

@@ -77,6 +77,13 @@ SENTENCES = {
     "UnreadableText": "the text cannot be read",
     "UnreadableTime": "the time cannot be read",
     # GPUs, driver and kernel log of a running node
+    "Asleep": "the device is suspended, and reading it would wake it up",
+    "CompressedModule": "the module file is compressed; driver-modules unpacks it",
+    "DriverNotLoaded": "the driver of the GPUs is not loaded",
     "NoKernelLog": "no kernel log can be read on the node: {detail}",
+    "NoLink": "the device has no link, or does not answer",
+    "NoPciBus": "the PCI bus cannot be seen",
+    "NoVersionInName": "the file's name holds no version: {detail}",
+    "UnreadDevices": "some devices cannot be read: {detail}",
     "WrongPiece": "a piece of the answer has not the agreed form",
 }
