@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from reconciler.render import gpu_reasons
+
 SENTENCES = {
     # nothing there
     "ControllerUnreachable": "the Slurm controller could not be reached",
@@ -76,14 +78,5 @@ SENTENCES = {
     "UnreadableState": "the state cannot be read",
     "UnreadableText": "the text cannot be read",
     "UnreadableTime": "the time cannot be read",
-    # GPUs, driver and kernel log of a running node
-    "Asleep": "the device is suspended, and reading it would wake it up",
-    "CompressedModule": "the module file is compressed; driver-modules unpacks it",
-    "DriverNotLoaded": "the driver of the GPUs is not loaded",
-    "NoKernelLog": "no kernel log can be read on the node: {detail}",
-    "NoLink": "the device has no link, or does not answer",
-    "NoPciBus": "the PCI bus cannot be seen",
-    "NoVersionInName": "the file's name holds no version: {detail}",
-    "UnreadDevices": "some devices cannot be read: {detail}",
-    "WrongPiece": "a piece of the answer has not the agreed form",
+    **gpu_reasons.SENTENCES,
 }
