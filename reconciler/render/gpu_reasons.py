@@ -21,7 +21,7 @@ SENTENCES = {
     "NoCgroups": "there are no control groups",
     "NoColumn": "the table has no such column",
     "NoCursor": "this source has no cursor",
-    "NoKernelLog": "no kernel log can be read on the node: {detail}",
+    "NoKernelLog": "no kernel log can be read on the node",
     "NoLink": "the device has no link, or does not answer",
     "NoModulesFolder": "there is no folder of kernel modules",
     "NoNVLink": "no pair is joined by NVLink",

@@ -57,6 +57,12 @@ def test_the_headline_names_what_an_xid_means_and_the_detail_who_says_so() -> No
     assert notes("kernel-log", seen()) == []
 
 
+def test_the_worst_comes_first() -> None:
+    value = seen(xids={"0000:17:00": {"31": 1, "43": 1, "63": 1}, "0000:9b:00": {"79": 1}})
+    assert headline("kernel-log", value).startswith("Xid 79 on 0000:9b:00: ")
+    assert "; 1 more Xid (" in headline("kernel-log", value)
+
+
 def test_the_headline_says_what_was_not_read() -> None:
     assert headline("kernel-log", seen()) == "nothing of interest (journal)"
     cut = seen(whole=False, more=True, source="kmsg")

@@ -228,3 +228,12 @@ def test_a_journal_that_hangs_is_left_at_its_deadline(node: Node, tmp_path: Path
     began = time.monotonic()
     assert node(seconds=0.2)["tried"]["journal"] == "deadline"
     assert time.monotonic() - began < 5
+
+
+def test_a_boot_that_begins_with_microcode_is_whole(node: Node, tmp_path: Path) -> None:
+    first, second, *_ = EXPORT.read_bytes().split(b"__CURSOR=")[1:]
+    head = b"__CURSOR=" + second.replace(b"Command line", b"microcode: updated early") + b"__CURSOR=" + first
+    journal(tmp_path, head)
+    assert node()["whole"] is True
+    journal(tmp_path, b"__CURSOR=" + second)
+    assert node()["whole"] is False

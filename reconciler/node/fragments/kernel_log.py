@@ -19,7 +19,7 @@ from reconciler.node.work import ENVIRONMENT
 BLOCK = 1 << 20
 LINE = 600  # bytes kept of a line
 KEYS = 300
-BANNER = b"Linux version "  # what every boot begins with
+BANNER = b"Linux version "  # what every boot begins with, but for a line on microcode
 BOOT = re.compile(rb"kernel: (?:\[ *0\.0+\] )?Linux version ")
 KMSG = "/dev/kmsg"
 FILES = ("/var/log/messages", "/var/log/kern.log", "/var/log/syslog")
@@ -161,7 +161,7 @@ def journal(kept: Kept, boot: str, cursor: str, until: float) -> Read:
             entry = block[: block.find(end)]
             if cursor and entry.partition(b"\n")[0] != b"__CURSOR=" + cursor.encode():
                 raise LookupError
-            kept.whole = bool(cursor) or BANNER in entry
+            kept.whole = bool(cursor) or BANNER in block[:8192]
         kept.take(block[len(entry) :] if first and cursor else block, end, journal_line)
         first = False
         at = block.rfind(b"__CURSOR=")

@@ -9,6 +9,7 @@ from typing import Any, Dict, List
 from reconciler.node.work import CODES, ENVIRONMENT
 
 LIMIT = 6 << 20
+ALSO = ":/usr/local/nvidia/bin"  # where containers get it
 LONE = ("0x03", "0x0680")  # classes: display controllers; bridges of another kind (NVSwitch)
 
 
@@ -19,14 +20,15 @@ def look(arguments: Dict[str, Any]) -> Dict[str, Any]:
     "calls": [{"out", "err", "status"} or {"error"}]}.
     """
     root = arguments.get("root", "")
-    if not os.path.exists(root + "/proc/driver/nvidia/version"):
+    if not any(os.path.exists(root + path) for path in ("/proc/driver/nvidia/version", "/sys/module/nvidia")):
         return {"loaded": False, "hardware": _hardware(root + "/sys/bus/pci/devices"), "calls": []}
     return {"loaded": True, "calls": [_call(["nvidia-smi"] + call, arguments["seconds"]) for call in arguments["calls"]]}
 
 
 def _call(argv: List[str], seconds: float) -> Dict[str, Any]:
+    environment = dict(ENVIRONMENT, PATH=ENVIRONMENT["PATH"] + ALSO)
     try:
-        process = subprocess.Popen(argv, env=ENVIRONMENT, cwd="/", stdin=DEVNULL, stdout=PIPE, stderr=PIPE)
+        process = subprocess.Popen(argv, env=environment, cwd="/", stdin=DEVNULL, stdout=PIPE, stderr=PIPE)
     except OSError as e:
         return {"error": CODES.get(e.errno or 0, "io")}
     try:

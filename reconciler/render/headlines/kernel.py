@@ -20,6 +20,12 @@ _CLASSES = {
 }
 
 
+def _gravity(code: str) -> int:
+    """The worst first, and what nobody knows before what is harmless."""
+    known = xid.catalogue().get(int(code))
+    return {"critical": 0, "warn": 2, "parse": 2, "info": 3}.get(known.severity, 1) if known else 1
+
+
 def _xid(bus: str, code: str, lines: int) -> str:
     found = xid.catalogue().get(int(code))
     times = f" ({lines} lines)" if lines > 1 else ""
@@ -27,8 +33,9 @@ def _xid(bus: str, code: str, lines: int) -> str:
 
 
 def _log(value: Any) -> str:
-    xids = [_xid(bus, code, lines) for bus, codes in value["xids"].items() for code, lines in codes.items()]
-    more = [f"{len(xids) - _SHOWN} more Xids"] if len(xids) > _SHOWN else []
+    found = [(bus, code, lines) for bus, codes in value["xids"].items() for code, lines in codes.items()]
+    xids = [_xid(*each) for each in sorted(found, key=lambda each: (_gravity(each[1]), each))]
+    more = [count(len(xids) - _SHOWN, "more Xid")] if len(xids) > _SHOWN else []
     other = [f"{lines} x {safe(kind)}" for kind, lines in value["kinds"].items() if kind not in _QUIET]
     lost = [f"GPU {', '.join(map(safe, value['lost']))} lost"] if value["lost"] else []
     said = "; ".join([*lost, *xids[:_SHOWN], *more, *other]) or "nothing of interest"
