@@ -91,7 +91,7 @@ def _shown(smi: Fact[XmlLog]) -> Fact[tuple[str, ...]]:
         return Value(()) if smi.reason == "NoDevices" else Unknown(smi.reason)
     if not isinstance(smi, Value):
         return smi
-    if not smi.value.complete:
+    if not smi.value.well_formed:  # one that counts more GPUs than it shows is whole: it leaves out those that are lost
         return Unknown("Truncated")
     buses = [gpu.bus_id for gpu in smi.value.gpus]
     known = tuple(_address(bus.value) for bus in buses if isinstance(bus, Value))

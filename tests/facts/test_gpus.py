@@ -168,6 +168,18 @@ def test_a_gpu_that_nvidia_smi_does_not_show_is_named(tmp_path: Path, smi: Smi) 
     assert headline("gpus", found).endswith("; not shown by nvidia-smi: 0000:9b:00.0")
 
 
+def test_a_gpu_that_is_counted_and_left_out_is_named_and_a_cut_document_leaves_it_open(tmp_path: Path, smi: Smi) -> None:
+    node(tmp_path, AT, "0000:9b:00.0")
+    text = (H200 / "nvidia-smi-q.xml").read_text().replace("<attached_gpus>1<", "<attached_gpus>2<")
+    smi("Unable to determine the device handle for GPU1: 0000:9B:00.0: GPU is lost. Reboot the system\n" + text, 15)
+    found = asked(gpus.FACT, tmp_path)
+    assert (found["missing"], found["agree"], found["smi"]["complete"]) == (["0000:9b:00.0"], False, False)
+    smi(text[: text.index("<ecc_mode>")])
+    found = asked(gpus.FACT, tmp_path)
+    assert (found["missing"]["unknown"], found["agree"]["unknown"]) == ("Truncated", "Truncated")
+    assert "the answer is not whole" in headline("gpus", found)
+
+
 def test_a_document_with_a_failing_status_keeps_its_gpus(tmp_path: Path, smi: Smi) -> None:
     node(tmp_path, AT)
     smi((H200 / "nvidia-smi-q.xml").read_text() + "WARNING: infoROM is corrupted at gpu 0000:00:06.0\n", 14)
