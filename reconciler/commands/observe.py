@@ -18,10 +18,10 @@ from reconciler.commands import common
 from reconciler.errors import Usage
 from reconciler.events import now
 from reconciler.facts.catalogue import LIVE
-from reconciler.facts.live import LiveFact
+from reconciler.facts.live import About, LiveFact
 from reconciler.model.desired import DesiredNode, SshAccess
 from reconciler.model.observed import Failure
-from reconciler.model.seen import NodeSeen, later
+from reconciler.model.seen import Merge, NodeSeen, cursors, later
 from reconciler.model.words import nearest
 from reconciler.plan.select import select
 from reconciler.pool import Pool
@@ -75,11 +75,15 @@ def observe(
     recorder = RecordingTransport(inner) if record else None
     directory = None if recordings else StateDir(config.load(state_dir).state_dir).root / "observations"
     facts = () if last else chosen(wanted, names, fast=fast)
-    found, failures = _look(asked, facts, recorder or inner, request)
+    merges = {fact.name: fact.merge for fact in LIVE if fact.merge}
+    before = {name: observations.load(directory, name) if directory else None for name in asked}
+    # a recording is whole: it begins where the log does
+    abouts = {name: about(asked, name, {} if record else cursors(before[name], merges)) for name in asked}
+    found, failures = _look(asked, abouts, facts, recorder or inner, request)
     if recorder and record:
         Path(record).mkdir(parents=True, exist_ok=True)
         recorder.save(Path(record))
-    seen = {name: _remembered(directory, name, found.get(name), store=not last) for name in asked}
+    seen = {name: _remembered(directory, name, (before[name], found.get(name)), merges) for name in asked}
     shown = {name: _only(node, wanted) for name, node in seen.items() if node}
     _show(shown, failures, as_json=as_json, whole=bool(names), costs=costs)
     kinds = {why.kind for why in failures.values()}
@@ -110,7 +114,11 @@ def _declared(request: common.Request) -> dict[str, DesiredNode]:
 
 
 def _look(
-    asked: Mapping[str, DesiredNode], facts: tuple[LiveFact, ...], transport: Transport, request: common.Request
+    asked: Mapping[str, DesiredNode],
+    abouts: Mapping[str, About],
+    facts: tuple[LiveFact, ...],
+    transport: Transport,
+    request: common.Request,
 ) -> tuple[dict[str, NodeSeen], dict[str, Failure]]:
     """What the nodes answered, and who did not."""
     if not facts:
@@ -119,7 +127,6 @@ def _look(
     try:
         with common.progress(request.as_json) as emit:
             emit(now("observing", nodes=list(asked)))
-            abouts = {name: about(asked, name) for name in asked}
             results = survey(pool, abouts, facts, lambda name: emit(now("observed", name)))
     finally:
         pool.close()
@@ -127,15 +134,18 @@ def _look(
     return seen, {name: result for name, result in results.items() if isinstance(result, Failure)}
 
 
-def _remembered(directory: Path | None, name: str, found: NodeSeen | None, *, store: bool) -> NodeSeen | None:
-    """What was found now over what was seen before; kept for the next time."""
-    if directory is None:
-        return found
-    before = observations.load(directory, name)
+def _remembered(
+    directory: Path | None, name: str, seen: tuple[NodeSeen | None, NodeSeen | None], merges: Mapping[str, Merge]
+) -> NodeSeen | None:
+    """What was found now over what was seen before; kept for the next time.
+
+    `seen`: before, which the cursors came from (two looks at the same time may each add only to what they continued from), and now.
+    """
+    before, found = seen
     if found is None:
         return before
-    both = later(before, found)
-    if store:
+    both = later(before, found, merges)
+    if directory:
         observations.save(directory, name, both)
     return both
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 
-from reconciler.facts import raw
+from reconciler.facts import kernel_trouble, raw
 from reconciler.model.fact import Absent, Fact, Unknown, Value
 
 LEVELS = ("emerg", "alert", "crit", "err", "warn", "notice", "info", "debug")  # syslog(3), by number
@@ -47,9 +47,11 @@ class Event:
     """What one line says. What the line does not hold is Unknown(NotSaid).
 
     `kind`: xid, sxid, aer, dpc, gpu-lost, init-failed, probe-failed, api-mismatch, driver-loaded, gpu-uuid, rate-limited,
-    hung-task, oops or panic. `line`: counted from 1. `time`: ISO 8601 as far as printed (no zone: the node's own), Unknown(NoYear)
-    for syslog's. `boot_seconds`: since boot. `bus`: PCI domain:bus:device, `0000:9b:00`. `code`: Xid or SXid number. `severity` of
-    a PCI Express error: corrected, nonfatal or fatal. `message`: the line without its prefixes, at most 300 characters.
+    hung-task, oops, panic, or of kernel_trouble: oom-kill, hardware-error, io-error, fs-error, link-down, nvme-error, mlx5-error.
+    `device`: the disk or interface that those name. `line`: counted from 1. `time`: ISO 8601 as far as printed (no zone: the node's
+    own), Unknown(NoYear) for syslog's. `boot_seconds`: since boot. `bus`: PCI domain:bus:device, `0000:9b:00`. `code`: Xid or SXid
+    number. `severity` of a PCI Express error: corrected, nonfatal or fatal. `message`: the line without its prefixes, at most 300
+    characters.
     """
 
     kind: str
@@ -66,6 +68,7 @@ class Event:
     severity: Fact[str] = NOT_SAID
     versions: tuple[str, ...] = ()
     number: Fact[int] = NOT_SAID
+    device: Fact[str] = NOT_SAID
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +160,7 @@ def read(kind: str, line: str, number: int, around: str) -> Event | None:
     message = line[before.end :]
     bus, said = _bus(kind, message, around), NOT_SAID
     severity: Fact[str] = NOT_SAID
+    device: Fact[str] = NOT_SAID
     pid: Fact[int] = NOT_SAID
     process: Fact[str] = NOT_SAID
     versions: tuple[str, ...] = ()
@@ -174,9 +178,13 @@ def read(kind: str, line: str, number: int, around: str) -> Event | None:
         count = Value(int(found[1])) if found else NOT_SAID
     elif kind == "hung-task" and (task := _TASK.search(message)):
         process, pid = Value(task[1]), Value(int(task[2]))
+    elif kind in kernel_trouble.KINDS:
+        if not (trouble := kernel_trouble.read(kind, message)):
+            return None
+        process, pid, device = trouble.process, trouble.pid, trouble.device
     return Event(
         kind, number, before.time, before.boot_seconds, before.level, raw.clean(message), bus,
-        pid=pid, process=process, severity=severity, versions=versions, number=count,
+        pid=pid, process=process, severity=severity, versions=versions, number=count, device=device,
     )  # fmt: skip
 
 

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from reconciler.facts import kernel_event, kernel_json, raw, text
+from reconciler.facts import kernel_event, kernel_json, kernel_trouble, raw, text
 from reconciler.facts.kernel_event import NOT_SAID, Event
 from reconciler.model.fact import Absent, Fact, Unknown, Value
 
 # what a line of interest holds, the most telling first: a line is one event. Found by plain search: logs are large
-_NEEDLES = (
+NEEDLES = (
     ("Xid", "xid"),
     ("fallen off the bus", "gpu-lost"),
     ("RmInitAdapter failed", "init-failed"),
@@ -28,6 +28,7 @@ _NEEDLES = (
     ("Kernel panic", "panic"),
     ("BUG: unable to handle", "oops"),
     ("Oops:", "oops"),
+    *kernel_trouble.NEEDLES,
 )
 _KEPT = 1000  # events of one kind, GPU and code that are listed: a storm is one fault with many lines
 _LOST = 79  # NVIDIA's Xid catalogue: GPU has fallen off the bus
@@ -95,7 +96,7 @@ def parse(output: str) -> Fact[Log]:
 def _hits(log: str) -> Iterator[tuple[int, int, str]]:
     """Start, end and kind of each line with a needle, in order."""
     kinds: dict[int, tuple[int, str]] = {}
-    for needle, kind in _NEEDLES:
+    for needle, kind in NEEDLES:
         at = log.find(needle)
         while at >= 0:
             end = log.find("\n", at)

@@ -36,7 +36,8 @@ class LiveFact:
 
     `parse` takes the raw answers to `parts`, in their order. `stable` selects from the value, as plain JSON, what is digested and
     compared: no temperature, no counter, no time. `slow`: costs a node so much that it is not asked often; `gpu`: asks the GPU
-    driver, which a training job feels.
+    driver, which a training job feels. `merge`: for a fact that is read on from a cursor, of what was known of the same boot and
+    what is new since then, both as plain JSON; the key `cursor` of its value is where the next look begins.
     """
 
     name: str
@@ -45,6 +46,7 @@ class LiveFact:
     stable: Callable[[Any], Any] = everything
     slow: bool = False
     gpu: bool = False
+    merge: Callable[[Any, Any], Any] | None = None
 
     def probe(self, about: About) -> Probe:
         return Probe(self.name, self.parts(about))

@@ -33,7 +33,16 @@ _UNKNOWN = {
     "insufficient permissions": "PermissionDenied",
     "insufficient external power": "InsufficientPower",
 }
-_FLAGS = {"enabled": True, "yes": True, "on": True, "active": True, "disabled": False, "no": False, "off": False}
+_FLAGS = {
+    "enabled": True,
+    "yes": True,
+    "on": True,
+    "active": True,
+    "disabled": False,
+    "no": False,
+    "off": False,
+    "not active": False,
+}
 _NUMBER = re.compile(r"^([+-]?[0-9]{1,18}(\.[0-9]{1,9})?)(?: ?([A-Za-z/%()]{1,12}))?$")
 _UNITS = {"MB": "MiB", "bank(s)": "banks"}  # before 331 `MB` stood for MiB
 
@@ -132,7 +141,7 @@ def measured(cell: str, unit: str = "") -> Fact[Number]:
 
 
 def flag(cell: Fact[str]) -> Fact[bool]:
-    """Enabled, Yes, On, Active; Disabled, No, Off."""
+    """Enabled, Yes, On, Active; Disabled, No, Off, Not Active."""
     if not isinstance(cell, Value):
         return cell
     known = _FLAGS.get(cell.value.lower())
@@ -158,6 +167,11 @@ def fault(line: str, whole: bool = True) -> Fault | None:
                 Value(int(index[1])) if index else Absent("NotSaid"),
             )
     return None
+
+
+def code_of(status: int) -> str | None:
+    """What an exit status of nvidia-smi means by its manual, None where that does not name it."""
+    return next((code for _, code, said in _MESSAGES if said == status), None)
 
 
 def faults(lines: Iterable[str], last: str = "") -> tuple[Fault, ...]:

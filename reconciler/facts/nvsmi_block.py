@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from reconciler.facts.nvsmi import Number, Process, flag, measured, number, shown
-from reconciler.facts.nvsmi_gpu import Clocks, Errors, Gpu, Histogram, Memory, MigDevice, Pcie, Power, Remapped, Retired
+from reconciler.facts.nvsmi_gpu import Clocks, Errors, Gpu, Histogram, Memory, MigDevice, Pcie, Power, Remapped, Retired, Throttle
 from reconciler.model.fact import Absent, Fact, Unknown, Value
 
 _MISSING = Unknown("Missing")
+
+THROTTLES = ("hw_slowdown", "hw_thermal", "hw_power_brake", "sw_thermal", "sw_power_cap")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +157,7 @@ def gpu(block: Block, bus_id: Fact[str], devices: Fact[tuple[MigDevice, ...]], p
         memory=Memory(*(block.number(f"memory_{name}", "MiB") for name in ("total", "reserved", "used", "free"))),
         power=_power(block),
         clocks=Clocks(*(block.number(f"clock_{name}", "MHz") for name in ("sm", "memory", "sm_max", "memory_max"))),
+        throttle=Throttle(*(block.flag(f"throttle_{name}") for name in THROTTLES)),
         errors=_errors(block),
         remapped=_remapped(block),
         retired=_retired(block),

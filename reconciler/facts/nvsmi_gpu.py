@@ -53,6 +53,17 @@ class Clocks:
 
 
 @dataclass(frozen=True, slots=True)
+class Throttle:
+    """Why its clocks are lower than they could be. `hw_slowdown` goes with one of the next two."""
+
+    hw_slowdown: Fact[bool]
+    hw_thermal: Fact[bool]
+    hw_power_brake: Fact[bool]
+    sw_thermal: Fact[bool]
+    sw_power_cap: Fact[bool]
+
+
+@dataclass(frozen=True, slots=True)
 class Errors:
     """ECC errors since the driver was loaded (volatile) and ever (aggregate)."""
 
@@ -141,6 +152,7 @@ class Gpu:
     memory: Memory
     power: Power
     clocks: Clocks
+    throttle: Throttle
     errors: Errors
     remapped: Fact[Remapped]
     retired: Fact[Retired]

@@ -11,7 +11,7 @@ from reconciler.facts.nvsmi_list import ListedGpu, gpu_line
 from reconciler.model.fact import Absent, Fact, Unknown, Value
 
 _LINK = re.compile(r"^Link ([0-9]{1,3}): (\S.{0,60})$")
-_ALL_INACTIVE = "all links are inactive"
+_ALL_INACTIVE = "all links are inactive"  # some versions print inActive
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def parse(saved: str) -> Fact[Links]:
             parts[-1].links.append(known[line])
         elif (gpu := gpu_line(line)) is not None:
             parts.append(_Part(gpu))
-        elif _ALL_INACTIVE in line and parts:
+        elif _ALL_INACTIVE in line.lower() and parts:
             parts[-1].said = Absent("AllLinksInactive")
         elif message := nvsmi.fault(line):
             faults.append(message)

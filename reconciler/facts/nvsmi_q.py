@@ -90,6 +90,16 @@ _PATHS: dict[str, tuple[str, ...]] = {
         for since in ("Volatile", "Aggregate")
         for short, long in (("", ""), ("_parity", " Parity"), ("_secded", " SEC-DED"))
     },
+    **{  # `Event` since driver 535
+        f"throttle_{name}": tuple(f"Clocks {word} Reasons/{long}" for word in ("Event", "Throttle"))
+        for name, long in (
+            ("hw_slowdown", "HW Slowdown"),
+            ("hw_thermal", "HW Slowdown/HW Thermal Slowdown"),
+            ("hw_power_brake", "HW Slowdown/HW Power Brake Slowdown"),
+            ("sw_thermal", "SW Thermal Slowdown"),
+            ("sw_power_cap", "SW Power Cap"),
+        )
+    },
     **{
         f"histogram_{level.lower()}": (f"Remapped Rows/Bank Remap Availability Histogram/{level}",)
         for level in ("Max", "High", "Partial", "Low", "None")

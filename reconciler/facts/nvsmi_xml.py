@@ -98,6 +98,16 @@ _PATHS: dict[str, tuple[str, ...]] = {
         for since in ("volatile", "aggregate")
         for detail in ("", "_parity", "_secded")
     },
+    **{  # `event` since driver 535
+        f"throttle_{name}": tuple(f"clocks_{word}_reasons/clocks_{word}_reason_{long}" for word in ("event", "throttle"))
+        for name, long in (
+            ("hw_slowdown", "hw_slowdown"),
+            ("hw_thermal", "hw_thermal_slowdown"),
+            ("hw_power_brake", "hw_power_brake_slowdown"),
+            ("sw_thermal", "sw_thermal_slowdown"),
+            ("sw_power_cap", "sw_power_cap"),
+        )
+    },
     **{
         f"histogram_{level}": (f"remapped_rows/row_remapper_histogram/row_remapper_histogram_{level}",)
         for level in ("max", "high", "partial", "low", "none")

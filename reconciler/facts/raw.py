@@ -15,6 +15,7 @@ _WHY = {
     "too-large": "OutputTooLarge",
     "not-regular": "NotARegularFile",
     "not-recorded": "NotRecorded",
+    "asleep": "Asleep",
 }
 
 
@@ -30,14 +31,17 @@ def part(facts: Facts, key: str, index: int = 0) -> Raw | None:
     return raws[index] if raws and index < len(raws) else None
 
 
+def unread(code: str, missing: str, said: str = "") -> Absent | Unknown:
+    """What the error code of a part, or of one thing in a fragment's answer, comes to; `missing`: why something is not there."""
+    return Absent(missing) if code == "missing" else Unknown(_WHY.get(code, "NotReadable"), clean(said))
+
+
 def _readable(raw: Raw | None, missing: str) -> Fact[Raw]:
     """The answer itself where there is one; `missing` is the reason for what is not there."""
     if raw is None:
         return Unknown("NotAsked")
-    if raw.error == "missing":
-        return Absent(missing)
     if raw.error:
-        return Unknown(_WHY.get(raw.error, "NotReadable"), clean(raw.err.decode("utf-8", "replace")))
+        return unread(raw.error, missing, raw.err.decode("utf-8", "replace"))
     return Value(raw)
 
 

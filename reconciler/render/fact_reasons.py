@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from reconciler.render import gpu_reasons
+
 SENTENCES = {
     # nothing there
     "ControllerUnreachable": "the Slurm controller could not be reached",
@@ -113,4 +115,5 @@ SENTENCES = {
     "NotVirtual": "it is no virtual environment",
     "OutOfRange": "the number is out of range",
     "UnexpectedAnswer": "the node answered in another form than our program does",
+    **gpu_reasons.SENTENCES,
 }

@@ -10,6 +10,7 @@ from reconciler.model.seen import NodeSeen, Seen, is_unknown
 from reconciler.render import facts as whole
 from reconciler.render import notes
 from reconciler.render.headlines import headline
+from reconciler.render.headlines import notes as known
 from reconciler.render.style import Style
 from reconciler.render.text import count, duration, fold, safe, table
 
@@ -55,7 +56,8 @@ def details(found: Found, now: float) -> list[str]:
     for node, seen in found.items():
         for name, fact in seen.facts.items():
             age = duration(max(0.0, now - fact.taken))
-            lines += [f"{safe(node)} {name}, {age} old", *(f"  {line}" for line in whole.lines(fact.value)), ""]
+            lines += [f"{safe(node)} {name}, {age} old", *(f"  {line}" for line in whole.lines(fact.value))]
+            lines += [*(f"  {line}" for line in known(name, fact.value)), ""]
     return lines[:-1]
 
 

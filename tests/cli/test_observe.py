@@ -15,9 +15,9 @@ from reconciler.errors import StateDamaged, Unreachable
 from reconciler.facts import boot
 from reconciler.facts.catalogue import LIVE
 from reconciler.facts.formats import plain
-from reconciler.facts.live import LiveFact, selected
-from reconciler.model.fact import Run, Unknown, Value
-from reconciler.model.seen import Cost, NodeSeen, Seen
+from reconciler.facts.live import About, LiveFact, selected
+from reconciler.model.fact import Raw, Run, Unknown, Value
+from reconciler.model.seen import Cost, NodeSeen, Seen, cursors, later
 from reconciler.render import headlines, observed
 from reconciler.render.style import Style
 from tests.cli.conftest import BOOT
@@ -60,7 +60,7 @@ def test_a_node_that_is_down_is_shown_as_it_was_and_as_not_seen(run: Call, site:
     assert code == 4
     assert "1 node not seen" in out.splitlines()[0]
     assert "nothing listens on 10.0.0.2 port 22" in out
-    assert out.splitlines()[2].startswith("boot  gpu[01-02]  ")  # as it was seen before
+    assert out.splitlines()[2].split()[:2] == ["boot", "gpu[01-02]"]  # as it was seen before
 
 
 def test_facts_of_a_recording_are_those_of_the_node(run: Call, tmp_path: Path) -> None:
@@ -177,3 +177,52 @@ def test_recorded_machines_need_no_manifest(tmp_path: Path, capfd: pytest.Captur
     (tmp_path / "empty").mkdir()
     assert cli.run(["observe", "--local", "--from", str(tmp_path / "empty")]) == 1
     assert f"there is no recording in {tmp_path / 'empty'}" in capfd.readouterr().err
+
+
+def _reads_on(tmp_path: Path) -> LiveFact:
+    """A log of which a look answers what is behind the cursor: a file of one letter a line."""
+
+    def parts(about: About) -> tuple[Run, ...]:
+        return (Run(("sh", "-c", f"echo {about.cursors.get('log', '0')}; cat {tmp_path}/letters")),)
+
+    def parse(raws: tuple[Raw, ...]) -> Value[dict[str, Any]]:
+        cursor, *letters = raws[0].out.decode().split()
+        return Value({"letters": letters[int(cursor) :], "cursor": str(len(letters)), "continued": cursor != "0"})
+
+    def merge(before: Any, now: Any) -> Any:
+        return {**now, "letters": before["letters"] + now["letters"]} if now["continued"] else now
+
+    return LiveFact("boot", lambda about: parts(About(cursors={"log": about.cursors.get("boot", "0")})), parse, merge=merge)
+
+
+def test_the_second_look_reads_on_and_shows_the_whole(
+    run: Call, site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(command, "LIVE", (_reads_on(tmp_path),))
+
+    def look(*more: str) -> list[Any]:
+        code, out, _ = run("observe", "--path", "@", "--fact", "boot", "--json", *more)
+        assert code == 0
+        return [node["facts"]["boot"]["value"] for node in json.loads(out)["nodes"].values()]
+
+    (tmp_path / "letters").write_text("a\nb\n")
+    assert look() == [{"letters": ["a", "b"], "cursor": "2", "continued": False}] * 2
+    (tmp_path / "letters").write_text("a\nb\nc\n")
+    expected = [{"letters": ["a", "b", "c"], "cursor": "3", "continued": True}] * 2
+    assert look() == expected
+    assert look("--last") == expected
+    assert look("--record", str(tmp_path / "kept"))[0]["continued"] is False  # a recording is whole
+    assert [value["letters"] for value in look("--from", str(tmp_path / "kept"))] == [["a", "b", "c"]] * 2
+
+
+@pytest.mark.parametrize("old", [{"unknown": "DeadlinePassed", "detail": ""}, {"absent": "NoLog"}])
+def test_only_values_of_the_same_boot_are_put_together(old: Any) -> None:
+    merges = {"log": lambda before, now: {**now, "n": before["n"] + now["n"]}}
+    new = NodeSeen("b1", {"log": Seen({"n": 2, "cursor": "x"}, 2.0, "b1")})
+    for value, boot_id, n in (({"n": 1, "cursor": "w"}, "b1", 3), ({"n": 1, "cursor": "w"}, "b0", 2), (old, "b1", 2)):
+        before = NodeSeen(boot_id, {"log": Seen(value, 1.0, boot_id), "other": Seen(1, 1.0, boot_id)})
+        both = later(before, new, merges)
+        assert both.facts["log"] == Seen({"n": n, "cursor": "x"}, 2.0, "b1")
+        assert both.facts["other"] == before.facts["other"]
+        assert cursors(before, merges) == ({"log": "w"} if "n" in value else {})
+    assert (later(None, new, merges), cursors(None, merges)) == (new, {})

@@ -48,6 +48,40 @@ CASES: list[tuple[str, dict[str, Any]]] = [
         "3,1,2500000,-;INFO: task a:b:12 blocked for more than 120 seconds.",
         {"process": "a:b", "pid": 12, "boot_seconds": 2.5, "level": "err"},
     ),
+    (
+        "[ 1.0] Out of memory: Killed process 4242 (python) total-vm:1kB, anon-rss:1kB",
+        {"kind": "oom-kill", "pid": 4242, "process": "python"},
+    ),
+    (
+        "[ 1.0] Memory cgroup out of memory: Killed process 7 (vllm: worker) total-vm:1kB",
+        {"kind": "oom-kill", "pid": 7, "process": "vllm: worker"},
+    ),
+    ("[ 1.0] Out of memory: Kill process 9 (a) score 900 or sacrifice child", {"kind": "oom-kill", "pid": 9, "process": "a"}),
+    ("[ 1.0] mce: [Hardware Error]: Machine check events logged", {"kind": "hardware-error"}),
+    ("[ 1.0] I/O error, dev nvme0n1, sector 8 op 0x0:(READ)", {"kind": "io-error", "device": "nvme0n1"}),
+    ("[ 1.0] Buffer I/O error on dev dm-3, logical block 0, async page read", {"kind": "io-error", "device": "dm-3"}),
+    ("[ 1.0] XFS (nvme1n1p1): log I/O error -5", {"kind": "io-error", "device": "nvme1n1p1"}),
+    ("[ 1.0] EXT4-fs error (device sda1): ext4_find_entry:1455: inode #2", {"kind": "fs-error", "device": "sda1"}),
+    ("[ 1.0] XFS (dm-0): Metadata corruption detected at xfs_inode_buf_verify", {"kind": "fs-error", "device": "dm-0"}),
+    ("[ 1.0] nvme nvme2: controller is down; will reset: CSTS=0xffffffff", {"kind": "nvme-error", "device": "nvme2"}),
+    ("[ 1.0] nvme nvme2: I/O 12 QID 3 timeout, aborting", {"kind": "nvme-error", "device": "nvme2"}),
+    ("[ 1.0] mlx5_core 0000:17:00.0: poll_health:827:(pid 0): Fatal error 1 detected", {"kind": "mlx5-error", "bus": "0000:17:00"}),
+    (
+        "[ 1.0] mlx5_core 0000:17:00.1 ens1f1np1: Link down",
+        {"kind": "link-down", "bus": "0000:17:00", "device": "ens1f1np1"},
+    ),
+    ("[ 1.0] tg3 0000:01:00.0 eno1: Link is down", {"kind": "link-down", "device": "eno1"}),
+    ("[ 1.0] ixgbe 0000:01:00.0 eth0: NIC Link is Down", {"kind": "link-down", "device": "eth0"}),
+    ("[ 1.0] bond0: link status definitely down for interface eth1, disabling it", {"kind": "link-down", "device": "eth1"}),
+    ("[ 1.0] pcieport 0000:16:01.0: pciehp: Slot(12): Link Down", {"kind": "link-down", "bus": "0000:16:01"}),
+]
+NOISE = [
+    "pcieport 0000:00:01.0: AER: enabled with IRQ 26",
+    "ata3: SATA link down (SStatus 4 SControl 300)",
+    "nvme nvme0: 64/0/0 default/read/poll queues",
+    "nvme nvme0: Shutdown timeout set to 8 seconds",
+    "mlx5_core 0000:17:00.0: firmware version: 28.39.1002",
+    "mlx5_core 0000:17:00.0: Port module event: module 0, Cable plugged",
 ]
 
 
@@ -63,8 +97,9 @@ def test_one_line(line: str, said: dict[str, Any]) -> None:
     assert {key: event[key] for key in said} == said
 
 
-def test_boot_noise_is_no_error() -> None:
-    assert log("[ 0.5] pcieport 0000:00:01.0: AER: enabled with IRQ 26").events == ()
+@pytest.mark.parametrize("message", NOISE)
+def test_boot_noise_is_no_error(message: str) -> None:
+    assert log(f"[ 0.5] {message}").events == ()
 
 
 def test_mismatch_of_a_new_driver() -> None:
