@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from reconciler.model.seen import is_absent, is_unknown
-from reconciler.render.headlines import software, system
+from reconciler.render.headlines import host, software, system
 from reconciler.render.reasons import sentence
 from reconciler.render.text import safe
 
-HEADLINES: Mapping[str, Callable[[Any], str]] = {**system.HEADLINES, **software.HEADLINES}
+HEADLINES: Mapping[str, Callable[[Any], str]] = {**system.HEADLINES, **host.HEADLINES, **software.HEADLINES}
 
 
 def missing(value: Any) -> str:
