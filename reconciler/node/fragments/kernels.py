@@ -84,6 +84,8 @@ def _version(path: str) -> Optional[str]:
             at, size, count, names = struct.unpack_from("<Q", head, 40) + struct.unpack_from("<HHH", head, 58)
             f.seek(at)
             table = f.read(size * count)
+            if len(table) < size * count:
+                return None  # it was cut
             sections = [struct.unpack_from("<IIQQQQ", table, i * size) for i in range(count)]
             f.seek(sections[names][4])
             words = f.read(min(sections[names][5], 1 << 20))

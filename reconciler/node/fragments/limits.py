@@ -61,4 +61,6 @@ def _holds_gpu(at: str) -> Any:
                 return True
         except FileNotFoundError:
             continue  # closed meanwhile
+        except PermissionError:
+            return None
     return False
