@@ -18,7 +18,7 @@ from reconciler.commands import common
 from reconciler.errors import Usage
 from reconciler.events import now
 from reconciler.facts.catalogue import LIVE
-from reconciler.facts.live import LiveFact
+from reconciler.facts.live import About, LiveFact
 from reconciler.model.desired import DesiredNode, SshAccess
 from reconciler.model.observed import Failure
 from reconciler.model.seen import NodeSeen, later
@@ -72,10 +72,13 @@ def observe(
     request = common.Request(path, commit, cluster=cluster, on=nodes, as_json=as_json)
     asked = _without_manifest(recordings) if local else _declared(request)
     inner = ReplayTransport(Path(recordings)) if recordings else LocalTransport() if local else SshTransport()
+    declared, asked = _this_machine() if local else _declared(request)
+    inner = LocalTransport() if local else ReplayTransport(Path(recordings)) if recordings else SshTransport()
     recorder = RecordingTransport(inner) if record else None
     directory = None if recordings else StateDir(config.load(state_dir).state_dir).root / "observations"
     facts = () if last else chosen(wanted, names, fast=fast)
-    found, failures = _look(asked, facts, recorder or inner, request)
+    abouts = {name: about(declared, name) for name in asked}
+    found, failures = _look(asked, abouts, facts, recorder or inner, request)
     if recorder and record:
         Path(record).mkdir(parents=True, exist_ok=True)
         recorder.save(Path(record))
@@ -100,17 +103,25 @@ def _without_manifest(recordings: str | None) -> dict[str, DesiredNode]:
     if not names:
         raise Usage("NoRecordings", path=recordings)
     return {name: DesiredNode(name, SshAccess("localhost"), ()) for name in names}
+def _this_machine() -> tuple[dict[str, DesiredNode], dict[str, DesiredNode]]:
+    name = socket.gethostname()
+    one = {name: DesiredNode(name, SshAccess("localhost"), ())}
+    return one, one
 
 
-def _declared(request: common.Request) -> dict[str, DesiredNode]:
-    """The chosen nodes, in the order of the manifest. Raises Usage for one that is not declared."""
+def _declared(request: common.Request) -> tuple[Mapping[str, DesiredNode], dict[str, DesiredNode]]:
+    """All nodes, and those that were chosen in the order of the manifest. Raises Usage for one that is not declared."""
     desired, _ = common.desired_state(request)
     selection = select(desired, common.host_names(request.on), ())
-    return {name: node for name, node in desired.nodes.items() if not selection.nodes or name in selection.nodes}
+    return desired.nodes, {name: node for name, node in desired.nodes.items() if not selection.nodes or name in selection.nodes}
 
 
 def _look(
-    asked: Mapping[str, DesiredNode], facts: tuple[LiveFact, ...], transport: Transport, request: common.Request
+    asked: Mapping[str, DesiredNode],
+    abouts: Mapping[str, About],
+    facts: tuple[LiveFact, ...],
+    transport: Transport,
+    request: common.Request,
 ) -> tuple[dict[str, NodeSeen], dict[str, Failure]]:
     """What the nodes answered, and who did not."""
     if not facts:
@@ -119,7 +130,6 @@ def _look(
     try:
         with common.progress(request.as_json) as emit:
             emit(now("observing", nodes=list(asked)))
-            abouts = {name: about(asked, name) for name in asked}
             results = survey(pool, abouts, facts, lambda name: emit(now("observed", name)))
     finally:
         pool.close()
