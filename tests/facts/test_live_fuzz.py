@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -123,6 +124,54 @@ def _replaced(value: Any, chosen: random.Random) -> Any:
     changed = dict(value) if isinstance(value, dict) else list(value)
     changed[key] = _replaced(value[key], chosen)
     return changed
+
+
+def _places(value: Any) -> Iterator[tuple[Any, ...]]:
+    """The path to every part of a JSON value, itself included."""
+    yield ()
+    for key in value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
+        yield from ((key, *rest) for rest in _places(value[key]))
+
+
+def _put(value: Any, path: tuple[Any, ...], junk: Any) -> Any:
+    if not path:
+        return junk
+    changed = dict(value) if isinstance(value, dict) else list(value)
+    changed[path[0]] = _put(value[path[0]], path[1:], junk)
+    return changed
+
+
+def _every_damage(answer: Raw) -> Iterator[Raw]:
+    """Junk in every place of a JSON answer; junk for every line, and for every word of every line, of a text."""
+    try:
+        value = json.loads(answer.out)
+    except ValueError:
+        lines = answer.out.split(b"\n")
+        for i, line in enumerate(lines):
+            words = line.split(b" ")
+            for new in (junk.encode("utf-8", "replace") for junk in JUNK if isinstance(junk, str)):
+                yield Raw(b"\n".join([*lines[:i], new, *lines[i + 1 :]]), answer.err, answer.status)
+                for k in range(len(words)):
+                    changed = b" ".join([*words[:k], new, *words[k + 1 :]])
+                    yield Raw(b"\n".join([*lines[:i], changed, *lines[i + 1 :]]), answer.err, answer.status)
+        return
+    for path in _places(value):
+        for junk in JUNK:
+            yield Raw(json.dumps(_put(value, path, junk)).encode(), status=answer.status)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_junk_in_every_place(name: str) -> None:
+    fact = BY_NAME[name]
+    answers = raws(next(case for case in CASES if case["fact"] == name))
+    for i, answer in enumerate(answers):
+        for damaged in _every_damage(answer) if answer.out else ():
+            changed = (*answers[:i], damaged, *answers[i + 1 :])
+            found = fact.read(changed)
+            assert is_fact(found)
+            value = plain(found)
+            json.dumps(selected(fact, value), sort_keys=True, allow_nan=False)
+            assert headline(name, value)
 
 
 def test_none_of_the_catalogue_is_left_out() -> None:
