@@ -266,3 +266,16 @@ def test_a_child_that_hangs_does_not_hold_our_pipes() -> None:
     answer = work.run_all([job])[0]
     assert json.loads(answer["out"]) == {"1": {"error": "deadline"}}
     assert time.monotonic() - began < 3
+
+
+def test_a_process_of_which_nobody_knows_whether_it_holds_a_gpu_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    process(tmp_path, 10, "0::/system.slice/a.service\n", "a", "A", {"0": "/dev/null"})
+    process(tmp_path, 11, "0::/user.slice/session-1.scope\n", "python3", "A", {"0": "/dev/null"})
+
+    def refused(path: str) -> str:
+        raise PermissionError(13, path)
+
+    monkeypatch.setattr("os.readlink", refused)
+    found = limits.look({"commands": [], "proc": str(tmp_path)})
+    assert [(group["unit"], group["gpu"]) for group in found["groups"]] == [("a.service", None)]
+    assert found["unread"] == [11]

@@ -25,6 +25,8 @@ def look(arguments: Dict[str, Any]) -> Dict[str, Any]:
             unit, command, gpu = _unit(_read(at, "cgroup")), _read(at, "comm").rstrip("\n"), _holds_gpu(at)
             if unit.endswith(".service") or gpu or command in arguments["commands"]:
                 groups.setdefault((unit, command, gpu, _read(at, "limits")), []).append(int(name))
+            elif gpu is None:
+                unread.append(int(name))  # nobody knows whether it matters
         except (FileNotFoundError, ProcessLookupError):
             continue  # it has ended
         except OSError:

@@ -130,12 +130,13 @@ def _mounts(value: Any) -> str:
 
 def _limits(value: Any) -> str:
     groups = value["groups"]
-    gpu = [g for g in groups if g["gpu"] is True]
+    gpu = sum(len(g["pids"]) for g in groups if g["gpu"] is True)
+    sure = value["unread"] == 0 and all(there(g["gpu"]) for g in groups)
     shown = [g for g in groups if g["command"] in ("slurmd", "sshd")][:1]
     words = [f"{word(g['command'])} memlock {word(g['limits']['memlock'].get('soft', g['limits']['memlock']))}" for g in shown]
     return joined(
         f"{count(len(groups), 'group')} of {sum(len(g['pids']) for g in groups)} processes",
-        f"{sum(len(g['pids']) for g in gpu)} hold a GPU" if gpu else "none holds a GPU",
+        f"{gpu} hold a GPU" if gpu else "none holds a GPU" if sure else "none is seen to hold a GPU",
         *words,
         f"{word(value['unread'])} could not be looked at" if value["unread"] else "",
     )
@@ -152,7 +153,8 @@ def _units(value: Any) -> str:
 
 def _links(value: Any) -> str:
     real = {name: link for name, link in value.items() if there(link["pci"])}
-    down = [name for name, link in real.items() if link["carrier"] is not True]
+    off = [name for name, link in real.items() if link["carrier"] is False or is_absent(link["carrier"])]
+    unsure = [name for name, link in real.items() if is_unknown(link["carrier"])]
     speeds = counted(f"{link['speed']} Mbit/s" if isinstance(link["speed"], int) else link["speed"] for link in real.values())
     errors = [
         name
@@ -162,26 +164,32 @@ def _links(value: Any) -> str:
     return joined(
         f"{count(len(real), 'device')}: {speeds}" if real else "no device",
         f"{len(value) - len(real)} virtual" if len(value) > len(real) else "",
-        f"no carrier: {some(down)}" if down else "",
+        f"no carrier: {some(off)}" if off else "",
+        f"carrier not known: {some(unsure)}" if unsure else "",
         f"errors: {some(errors)}" if errors else "",
     )
 
 
 def _rdma(value: Any) -> str:
     adapters = value["adapters"]
-    loaded = [name for name, there_ in value["modules"].items() if there_ is True]
-    modules = f"modules: {', '.join(loaded)}" if loaded else "no RDMA module loaded"
+    states = value["modules"]
+    loaded = [name for name, state in states.items() if state is True]
+    none = "no RDMA module loaded" if all(state is False for state in states.values()) else "modules ?"
+    modules = f"modules: {', '.join(loaded)}" if loaded else none
     if not there(adapters):
         return joined("no adapter" if is_absent(adapters) else "adapters ?", modules)
     ports = [(f"{name}/{n}", port) for name, one in adapters.items() for n, port in one["ports"].items()]
-    down = [name for name, port in ports if port["state"] != "ACTIVE"]
+    down = [name for name, port in ports if there(port["state"]) and port["state"] != "ACTIVE"]
+    unsure = [name for name, port in ports if not there(port["state"])]
     rates = counted(f"{word(p['rate_gbps'])} Gbit/s {word(p['link_layer'])}" for _, p in ports)
     firmware = counted(one["firmware"] for one in adapters.values())
     return joined(
         f"{count(len(adapters), 'adapter')}: {rates}",
         f"firmware {firmware}",
-        f"not active: {some(down)}" if down else "all active",
-        "" if "nvidia_peermem" in loaded else "no nvidia_peermem",
+        f"not active: {some(down)}" if down else "",
+        f"state not known: {some(unsure)}" if unsure else "",
+        "all active" if ports and not down and not unsure else "",
+        "no nvidia_peermem" if states["nvidia_peermem"] is False else "",
     )
 
 
