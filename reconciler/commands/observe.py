@@ -70,10 +70,8 @@ def observe(
     """
     wanted = _facts(names)
     request = common.Request(path, commit, cluster=cluster, on=nodes, as_json=as_json)
-    asked = _without_manifest(recordings) if local else _declared(request)
+    declared, asked = _without_manifest(recordings) if local else _declared(request)
     inner = ReplayTransport(Path(recordings)) if recordings else LocalTransport() if local else SshTransport()
-    declared, asked = _this_machine() if local else _declared(request)
-    inner = LocalTransport() if local else ReplayTransport(Path(recordings)) if recordings else SshTransport()
     recorder = RecordingTransport(inner) if record else None
     directory = None if recordings else StateDir(config.load(state_dir).state_dir).root / "observations"
     facts = () if last else chosen(wanted, names, fast=fast)
@@ -97,23 +95,27 @@ def _facts(names: tuple[str, ...]) -> tuple[LiveFact, ...]:
     return chosen(LIVE, names, fast=False)
 
 
-def _without_manifest(recordings: str | None) -> dict[str, DesiredNode]:
-    """This machine, or those that were recorded."""
+Nodes = dict[str, DesiredNode]
+
+
+def _without_manifest(recordings: str | None) -> tuple[Nodes, Nodes]:
+    """This machine, or those that were recorded: all of them are asked."""
     names = sorted(file.stem for file in Path(recordings).glob("*.json")) if recordings else [socket.gethostname()]
     if not names:
         raise Usage("NoRecordings", path=recordings)
-    return {name: DesiredNode(name, SshAccess("localhost"), ()) for name in names}
-def _this_machine() -> tuple[dict[str, DesiredNode], dict[str, DesiredNode]]:
-    name = socket.gethostname()
-    one = {name: DesiredNode(name, SshAccess("localhost"), ())}
-    return one, one
+    nodes = {name: DesiredNode(name, SshAccess("localhost"), ()) for name in names}
+    return nodes, nodes
 
 
-def _declared(request: common.Request) -> tuple[Mapping[str, DesiredNode], dict[str, DesiredNode]]:
-    """All nodes, and those that were chosen in the order of the manifest. Raises Usage for one that is not declared."""
+def _declared(request: common.Request) -> tuple[Nodes, Nodes]:
+    """All nodes, whose names each is asked for, and the chosen ones, in the order of the manifest.
+
+    Raises Usage for one that is not declared.
+    """
     desired, _ = common.desired_state(request)
-    selection = select(desired, common.host_names(request.on), ())
-    return desired.nodes, {name: node for name, node in desired.nodes.items() if not selection.nodes or name in selection.nodes}
+    chosen_names = select(desired, common.host_names(request.on), ()).nodes
+    nodes = dict(desired.nodes)
+    return nodes, {name: node for name, node in nodes.items() if not chosen_names or name in chosen_names}
 
 
 def _look(

@@ -139,8 +139,6 @@ SENTENCES = {
     "NotInHosts": "/etc/hosts does not have it",
     "NotNuma": "the machine has one memory",
     "NoKnownManager": "we know no package manager of that distribution",
-    "NotSet": "it is not set",
-    "OutOfRange": "the number cannot be",
     "NotResolved": "there is no such name",
     "NotRunning": "it does not run",
     "OtherBootLoader": "another boot loader than GRUB starts it",
