@@ -70,7 +70,7 @@ def observe(
     """
     wanted = _facts(names)
     request = common.Request(path, commit, cluster=cluster, on=nodes, as_json=as_json)
-    asked = _without_manifest(recordings) if local else _declared(request)
+    declared, asked = _without_manifest(recordings) if local else _declared(request)
     inner = ReplayTransport(Path(recordings)) if recordings else LocalTransport() if local else SshTransport()
     recorder = RecordingTransport(inner) if record else None
     directory = None if recordings else StateDir(config.load(state_dir).state_dir).root / "observations"
@@ -78,7 +78,7 @@ def observe(
     merges = {fact.name: fact.merge for fact in LIVE if fact.merge}
     before = {name: observations.load(directory, name) if directory else None for name in asked}
     # a recording is whole: it begins where the log does
-    abouts = {name: about(asked, name, {} if record else cursors(before[name], merges)) for name in asked}
+    abouts = {name: about(declared, name, {} if record else cursors(before[name], merges)) for name in asked}
     found, failures = _look(asked, abouts, facts, recorder or inner, request)
     if recorder and record:
         Path(record).mkdir(parents=True, exist_ok=True)
@@ -98,19 +98,27 @@ def _facts(names: tuple[str, ...]) -> tuple[LiveFact, ...]:
     return chosen(LIVE, names, fast=False)
 
 
-def _without_manifest(recordings: str | None) -> dict[str, DesiredNode]:
-    """This machine, or those that were recorded."""
+Nodes = dict[str, DesiredNode]
+
+
+def _without_manifest(recordings: str | None) -> tuple[Nodes, Nodes]:
+    """This machine, or those that were recorded: all of them are asked."""
     names = sorted(file.stem for file in Path(recordings).glob("*.json")) if recordings else [socket.gethostname()]
     if not names:
         raise Usage("NoRecordings", path=recordings)
-    return {name: DesiredNode(name, SshAccess("localhost"), ()) for name in names}
+    nodes = {name: DesiredNode(name, SshAccess("localhost"), ()) for name in names}
+    return nodes, nodes
 
 
-def _declared(request: common.Request) -> dict[str, DesiredNode]:
-    """The chosen nodes, in the order of the manifest. Raises Usage for one that is not declared."""
+def _declared(request: common.Request) -> tuple[Nodes, Nodes]:
+    """All nodes, whose names each is asked for, and the chosen ones, in the order of the manifest.
+
+    Raises Usage for one that is not declared.
+    """
     desired, _ = common.desired_state(request)
-    selection = select(desired, common.host_names(request.on), ())
-    return {name: node for name, node in desired.nodes.items() if not selection.nodes or name in selection.nodes}
+    chosen_names = select(desired, common.host_names(request.on), ()).nodes
+    nodes = dict(desired.nodes)
+    return nodes, {name: node for name, node in nodes.items() if not chosen_names or name in chosen_names}
 
 
 def _look(

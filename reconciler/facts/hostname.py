@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from reconciler.facts import raw
-from reconciler.model.fact import Absent, Fact, Facts, Probe, Read, Unknown, Value
+from reconciler.facts.live import LiveFact
+from reconciler.model.fact import Absent, Fact, Facts, Probe, Raw, Read, Unknown, Value
 
 KEY = "hostname"
 PROBE = Probe(KEY, (Read("/etc/hostname", limit=4096), Read("/proc/sys/kernel/hostname", limit=4096)))
+
+
+@dataclass(frozen=True, slots=True)
+class HostName:
+    """`static`: what it is called after its next boot; `running`: what it is called now."""
+
+    static: Fact[str]
+    running: Fact[str]
 
 
 def parse_static(text: Fact[str]) -> Fact[str]:
@@ -29,3 +40,11 @@ def static(facts: Facts) -> Fact[str]:
 def running(facts: Facts) -> Fact[str]:
     """What the node is called now."""
     return parse_static(raw.file_text(raw.part(facts, KEY, 1)))
+
+
+def parse(raws: tuple[Raw, ...]) -> Fact[HostName]:
+    on_disk, in_kernel = raws
+    return Value(HostName(parse_static(raw.file_text(on_disk)), parse_static(raw.file_text(in_kernel))))
+
+
+FACT = LiveFact(KEY, lambda about: PROBE.parts, parse)

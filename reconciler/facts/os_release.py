@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from reconciler.facts import raw
+from reconciler.facts.live import LiveFact
 from reconciler.model.desired import PackageManager
-from reconciler.model.fact import Absent, Fact, Facts, Probe, Read, Unknown, Value
+from reconciler.model.fact import Absent, Fact, Facts, Probe, Raw, Read, Unknown, Value
 
 KEY = "os-release"
 PROBE = Probe(KEY, (Read("/etc/os-release", limit=64 << 10),))
@@ -21,6 +23,15 @@ _MANAGER: dict[str, PackageManager] = {
     "ubuntu": "apt",
     "debian": "apt",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class OsRelease:
+    """`distribution`: as manifests name it; `fields`: the file's own variables."""
+
+    distribution: Fact[str]
+    manager: Fact[PackageManager]
+    fields: dict[str, str]
 
 
 def parse(text: Fact[str]) -> Fact[dict[str, str]]:
@@ -39,7 +50,11 @@ def parse(text: Fact[str]) -> Fact[dict[str, str]]:
 
 def distribution(facts: Facts) -> Fact[str]:
     """The manifest's name of the node's distribution: centos-stream-9, ubuntu-24.04."""
-    fields = parse(raw.file_text(raw.part(facts, KEY)))
+    return named(parse(raw.file_text(raw.part(facts, KEY))))
+
+
+def named(fields: Fact[dict[str, str]]) -> Fact[str]:
+    """The same from the file's variables."""
     if not isinstance(fields, Value):
         return fields
     family, version = fields.value["ID"], fields.value.get("VERSION_ID", "")
@@ -58,3 +73,14 @@ def manager(found: Fact[str]) -> Fact[PackageManager]:
         return found
     known = _MANAGER.get(found.value.rpartition("-")[0])
     return Value(known) if known else Absent("NoKnownManager")
+
+
+def parse_live(raws: tuple[Raw, ...]) -> Fact[OsRelease]:
+    fields = parse(raw.file_text(raws[0]))
+    if not isinstance(fields, Value):
+        return fields
+    found = named(fields)
+    return Value(OsRelease(found, manager(found), fields.value))
+
+
+FACT = LiveFact(KEY, lambda about: PROBE.parts, parse_live)

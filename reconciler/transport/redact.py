@@ -106,8 +106,15 @@ RULES: Sequence[Rule] = (
     Rule(
         "guid",
         "the same as one number",
-        re.compile(r"guid:? +((?:0x)?[0-9a-f]{16}|(?:[0-9a-f]{4}:){3}[0-9a-f]{4})", re.IGNORECASE),
+        re.compile(r"guid(?:\"?: *\"?|:? +)((?:0x)?[0-9a-f]{16}|(?:[0-9a-f]{4}:){3}[0-9a-f]{4})", re.IGNORECASE),
         lambda n: f"0x{n:016x}",
+        _hardware,
+    ),
+    Rule(
+        "gid",
+        "a link-local GID ends with the port's GUID; written out in full as /sys has it",
+        re.compile(r"\bfe80(?::0000){3}:((?:[0-9a-f]{4}:){3}[0-9a-f]{4})\b"),
+        lambda n: ":".join(f"{n:016x}"[i : i + 4] for i in (0, 4, 8, 12)),
         _hardware,
     ),
     Rule(

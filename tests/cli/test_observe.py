@@ -38,6 +38,12 @@ def test_all_nodes_one_line_for_those_that_agree(run: Call) -> None:
     assert out.splitlines()[2].startswith("boot  gpu[01-02]  ")
 
 
+def test_a_node_is_asked_for_the_names_of_all_whichever_are_shown(run: Call) -> None:
+    _, out, _ = run("observe", "gpu02", "--path", "@", "--fact", "names", "--json")
+    (node,) = json.loads(out)["nodes"].values()
+    assert {"gpu01", "gpu02"} <= set(node["facts"]["names"]["value"]["names"])
+
+
 def test_one_node_by_name_and_one_that_is_not_declared(run: Call) -> None:
     code, out, _ = run("observe", "gpu02", "--path", "@", "--fact", "boot", "--json")
     assert (code, list(json.loads(out)["nodes"])) == (0, ["gpu02"])

@@ -141,6 +141,9 @@ REDACTED = [
     ),
     ("256 SHA256:" + "a" * 43 + " root", "256 SHA256:redacted1 root"),
     ("Node GUID: 0x0002c903004b5a1e", "Node GUID: 0x0000000000000001"),
+    ('{"node_guid":"a088:c203:0012:3456\\n"}', '{"node_guid":"0x0000000000000001\\n"}'),
+    ('"gids/0":"fe80:0000:0000:0000:a088:c203:0012:3456\\n"', '"gids/0":"fe80:0000:0000:0000:0000:0000:0000:0001\\n"'),
+    ('"gids/2":"0000:0000:0000:0000:0000:ffff:0a00:0001\\n"', '"gids/2":"0000:0000:0000:0000:0000:ffff:0a00:0001\\n"'),
     ("a -----BEGIN OPENSSH PRIVATE KEY-----\nx\ny\n-----END OPENSSH PRIVATE KEY----- b", "a -----REDACTED PRIVATE KEY 1----- b"),
 ]
 

@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from reconciler.model.seen import is_absent, is_unknown
-from reconciler.render.headlines import gpu, gpu_node, kernel, software, system
+from reconciler.render.headlines import gpu, gpu_node, host, kernel, software, system
 from reconciler.render.reasons import sentence
 from reconciler.render.text import safe
 
 HEADLINES: Mapping[str, Callable[[Any], str]] = {
     **system.HEADLINES,
+    **host.HEADLINES,
     **gpu.HEADLINES,
     **gpu_node.HEADLINES,
     **kernel.HEADLINES,
