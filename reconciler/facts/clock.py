@@ -89,7 +89,7 @@ FACT = LiveFact(
     lambda about: (
         # as nobody: as root chronyc makes a socket in /run/chrony for its answers
         Run(("chronyc", "-n", "-m", "tracking", "sources"), 8.0, unprivileged=True),
-        Ask("devices", json.dumps({"groups": services.GROUPS, "limit": 1})),
+        Ask("devices", json.dumps({"groups": services.GROUPS, "limit": 1}), quick=True),
         Read("/run/systemd/timesync/synchronized", 4096),
     ),
     parse,

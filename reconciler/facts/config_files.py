@@ -65,4 +65,4 @@ def parse(raws: tuple[Raw, ...]) -> Fact[dict[str, ConfigFile]]:
     return Value({path: _file(one) for path, one in found.value.items()})
 
 
-FACT = LiveFact("config", lambda about: (Ask("digests", json.dumps({"patterns": PATTERNS}), 5.0),), parse)
+FACT = LiveFact("config", lambda about: (Ask("digests", json.dumps({"patterns": PATTERNS}), 5.0, quick=True),), parse)

@@ -259,7 +259,7 @@ def stable(value: Any) -> Any:
 
 
 def _ask(*, modinfo: bool) -> Ask:
-    return Ask("driver", json.dumps({"modinfo": modinfo}), 20.0 if modinfo else 10.0)
+    return Ask("driver", json.dumps({"modinfo": modinfo}), 20.0 if modinfo else 10.0, quick=not modinfo)
 
 
 FACT = LiveFact("driver", lambda about: (_ask(modinfo=False), pci_gpus.ASK), parse, stable)

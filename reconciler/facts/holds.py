@@ -118,7 +118,7 @@ def parse(raws: tuple[Raw, ...]) -> Fact[Holds]:
 FACT = LiveFact(
     "holds",
     lambda about: (
-        Ask("tree", json.dumps({"files": _FILES, "links": (), "limit": _LIMIT}), 5.0),
+        Ask("tree", json.dumps({"files": _FILES, "links": (), "limit": _LIMIT}), 5.0, quick=True),
         *packages.LOCK.parts,
         Run(("grep", "-B3", "-E", "^Status: hold |^Package: dpkg$", "/var/lib/dpkg/status"), 5.0),
     ),

@@ -136,7 +136,7 @@ def parse(raws: tuple[Raw, ...]) -> Fact[Kernel]:
 FACT = LiveFact(
     "kernel",
     lambda about: (
-        Ask("kernels", json.dumps({"root": "/"})),
+        Ask("kernels", json.dumps({"root": "/"}), quick=True),
         Read("/proc/cmdline", 1 << 16),
         Read("/etc/default/grub", 1 << 16),
         *(Read(path, 1 << 18) for path in boot_loader.FILES),

@@ -183,4 +183,4 @@ def stable(value: Any) -> Any:
 
 
 _ASKED = json.dumps({"groups": {"net": {"at": "/sys/class/net/*", "files": list(_FILES), "links": list(_LINKS)}}, "limit": 4096})
-FACT = LiveFact("links", lambda about: (Ask("devices", _ASKED), Read("/proc/net/dev", 1 << 20)), parse, stable)
+FACT = LiveFact("links", lambda about: (Ask("devices", _ASKED, quick=True), Read("/proc/net/dev", 1 << 20)), parse, stable)

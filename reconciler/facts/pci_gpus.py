@@ -15,7 +15,7 @@ from reconciler.model.fact import Absent, Ask, Fact, Raw, Unknown, Value
 # PCI Code and ID Assignment: display controllers (VGA, 3D, other), bridges of another kind; NVIDIA's vendor id
 _GPU, _SWITCH = ("0x0300", "0x0302", "0x0380"), ("0x0680",)
 _VENDOR = "0x10de"
-ASK = Ask("pci", json.dumps({"vendor": _VENDOR, "classes": [*_GPU, *_SWITCH]}), 10.0)
+ASK = Ask("pci", json.dumps({"vendor": _VENDOR, "classes": [*_GPU, *_SWITCH]}), 10.0, quick=True)
 _ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
 _HEX = re.compile(r"0x([0-9a-f]{2,8})\Z")
 _SPEED = re.compile(r"(\d{1,3}(?:\.\d)?) GT/s")

@@ -258,4 +258,4 @@ _GROUPS = {
     "uverbs": {"at": "/sys/class/infiniband_verbs/uverbs*", "files": ["ibdev"]},
     "umad": {"at": "/sys/class/infiniband_mad/umad*", "files": ["ibdev"]},
 }
-FACT = LiveFact("rdma", lambda about: (Ask("devices", json.dumps({"groups": _GROUPS, "limit": 4096})),), parse, stable)
+FACT = LiveFact("rdma", lambda about: (Ask("devices", json.dumps({"groups": _GROUPS, "limit": 4096}), quick=True),), parse, stable)

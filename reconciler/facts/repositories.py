@@ -96,6 +96,6 @@ def parse(raws: tuple[Raw, ...]) -> Fact[Repositories]:
 
 FACT = LiveFact(
     "repositories",
-    lambda about: (Ask("tree", json.dumps({"files": _FILES, "links": (), "limit": _LIMIT}), 5.0),),
+    lambda about: (Ask("tree", json.dumps({"files": _FILES, "links": (), "limit": _LIMIT}), 5.0, quick=True),),
     parse,
 )

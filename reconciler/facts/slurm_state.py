@@ -26,7 +26,7 @@ def parts(about: About) -> tuple[Part, ...]:
     return (
         Run(("scontrol", "show", "node", about.node, "--oneliner"), 15.0),
         Run(("sinfo", "-h", "-N", "-n", about.node, "-o", "%N|%T|%G|%c"), 15.0),
-        Ask("devices", json.dumps({"groups": services.GROUPS, "limit": 1})),
+        Ask("devices", json.dumps({"groups": services.GROUPS, "limit": 1}), quick=True),
     )
 
 

@@ -78,7 +78,7 @@ def parse(raws: tuple[Raw, ...]) -> Fact[dict[str, Fact[TorchBuild]]]:
 
 def parts(about: About) -> tuple[Part, ...]:
     files = [_FILE.format(pattern) for pattern in about.environments]
-    return (Ask("tree", json.dumps({"files": [*files, *_SYSTEM], "links": (), "limit": _LIMIT}), 5.0),)
+    return (Ask("tree", json.dumps({"files": [*files, *_SYSTEM], "links": (), "limit": _LIMIT}), 5.0, quick=True),)
 
 
 FACT = LiveFact("torch", parts, parse)

@@ -84,11 +84,14 @@ class Ask:
     """Part of a probe: a fragment of the node program (`reconciler/node/fragments/NAME.py`), in a process of its own.
 
     Its answer is one JSON value, in `Raw.out`. `arguments` is a JSON object as text, so that a probe can be compared and hashed.
+    `quick`: it reads a few files of /proc, /sys or /etc and waits for nobody: it shares its process with others of the kind, and
+    where that does not end well each of them is asked again in a process of its own.
     """
 
     fragment: str
     arguments: str = "{}"
     deadline: float = 20.0
+    quick: bool = False
 
 
 Part = Run | Read | Stat | Available | Ask

@@ -10,6 +10,8 @@ from typing import Any, Dict, List
 from reconciler.node import available, files, fragments
 from reconciler.node.work import CODES, run_all
 
+TOGETHER = 3.0  # seconds for all quick fragments: each of them takes milliseconds
+
 
 def read(path: str, limit: int) -> Dict[str, Any]:
     """The bytes of a regular file; anything else is an error code. /proc files say size 0, so the limit counts what is read."""
@@ -54,20 +56,49 @@ def look(part: Dict[str, Any]) -> Dict[str, Any]:
 
 def probe(wanted: Dict[str, List[Dict[str, Any]]]) -> Dict[str, List[Dict[str, Any]]]:
     """All parts of all facts: {key: [part]} -> {key: [answer]}, `out` and `err` as text or, where that is not UTF-8, base64."""
-    jobs = [(key, i, part) for key, parts in wanted.items() for i, part in enumerate(parts) if part["do"] in ("run", "ask")]
-    done = {(key, i): answer for (key, i, _), answer in zip(jobs, run_all([_job(part) for _, _, part in jobs]))}  # noqa: B905  (no strict= before Python 3.10)
-    for key, i, part in jobs:
+    places = [(key, i, part) for key, parts in wanted.items() for i, part in enumerate(parts)]
+    apart = [(key, i, part) for key, i, part in places if part["do"] == "run" or (part["do"] == "ask" and not part.get("quick"))]
+    quick = [(key, i, part) for key, i, part in places if part["do"] == "ask" and part.get("quick")]
+    done: Dict[Any, Dict[str, Any]] = {}
+    shared = [{"function": lambda: _together(quick), "deadline": TOGETHER}] if len(quick) > 1 else []
+    answers = run_all(shared + [_job(part) for _, _, part in apart])
+    done.update(((key, i), answer) for (key, i, _), answer in zip(apart, answers[len(shared) :]))  # noqa: B905  (no strict= before 3.10)
+    done.update(_parted(quick, answers[0] if shared else {}))
+    for key, i, part in apart:
         # what nobody cannot do is no answer: ask again as who we are
         answer = done[(key, i)]
         if part.get("unprivileged") and answer["status"] != 0 and answer["error"] not in ("deadline", "missing", "too-large"):
             done[(key, i)] = run_all([{"argv": part["argv"], "deadline": part["deadline"]}])[0]
-    answers: Dict[str, List[Dict[str, Any]]] = {}
-    for key, parts in wanted.items():
-        answers[key] = []
-        for i, part in enumerate(parts):
-            answer = done[(key, i)] if (key, i) in done else _other(part)
-            answers[key].append(_texts(answer))
+    found: Dict[str, List[Dict[str, Any]]] = {key: [] for key in wanted}
+    for key, i, part in places:
+        found[key].append(_texts(done[(key, i)] if (key, i) in done else _other(part)))
+    return found
+
+
+def _together(places: List[Any]) -> List[Any]:
+    """In the shared process: each part's answer, or how it failed; milliseconds waited and of the processor, one after another."""
+    answers: List[Any] = []
+    for _, _, part in places:
+        began, used = time.monotonic(), time.process_time()
+        try:
+            answer: Dict[str, Any] = {"status": 0, "out": json.dumps(_job(part)["function"](), sort_keys=True)}
+        except Exception as e:  # noqa: BLE001  (any: it is that part's answer, and the others have theirs)
+            answer = {"status": 1, "err": "%s: %s" % (type(e).__name__, e)}
+        spent = {"ms": time.monotonic() - began, "cpu": time.process_time() - used}
+        answers.append(dict(answer, **{name: round(seconds * 1000, 1) for name, seconds in spent.items()}))
     return answers
+
+
+def _parted(places: List[Any], shared: Dict[str, Any]) -> Dict[Any, Dict[str, Any]]:
+    """The answers of the parts that shared a process; of all of them alone where it hung, died or was not there."""
+    if not shared or shared["status"] != 0 or shared["error"]:
+        answers = run_all([_job(part) for _, _, part in places])
+    else:
+        answers = [
+            dict(a, out=a.get("out", "").encode(), err=a.get("err", "").encode(), error="")
+            for a in json.loads(shared["out"].decode())
+        ]
+    return {(key, i): answer for (key, i, _), answer in zip(places, answers)}  # noqa: B905
 
 
 def _job(part: Dict[str, Any]) -> Dict[str, Any]:

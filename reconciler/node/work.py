@@ -111,7 +111,7 @@ class Work:
             if pid:
                 self.process.returncode = os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status)
                 self.cpu = used.ru_utime + used.ru_stime
-                self.ended = time.monotonic()
+                self.ended = self.ended or time.monotonic()
                 return True
             if time.monotonic() >= until:
                 return False
@@ -206,6 +206,7 @@ def _drain(poller: select.poll, streams: Dict[int, Tuple[Work, List[bytes]]]) ->
         work, kept = streams[fd]
         block = os.read(fd, 1 << 16)
         if not block:
+            work.ended = time.monotonic()
             poller.unregister(fd)
             del streams[fd]
             continue

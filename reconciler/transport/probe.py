@@ -26,7 +26,8 @@ def _encode(part: Part) -> dict[str, Any]:
     if isinstance(part, Stat):
         return {"do": "stat", "path": part.path, "owner": part.owner, "group": part.group}
     if isinstance(part, Ask):
-        return {"do": "ask", "fragment": part.fragment, "arguments": json.loads(part.arguments), "deadline": part.deadline}
+        arguments = json.loads(part.arguments)
+        return {"do": "ask", "fragment": part.fragment, "arguments": arguments, "deadline": part.deadline, "quick": part.quick}
     return {
         "do": "available",
         "manager": part.manager,

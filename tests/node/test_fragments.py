@@ -15,7 +15,7 @@ from reconciler.facts.live import About, LiveFact
 from reconciler.facts.raw import fragment
 from reconciler.model.desired import DesiredNode, SshAccess
 from reconciler.model.fact import Ask, Probe, Raw, Run, Unknown, Value
-from reconciler.node import work
+from reconciler.node import probe, work
 from reconciler.node.fragments import take, tree
 from reconciler.observe import ask
 from reconciler.transport import program
@@ -134,3 +134,50 @@ def test_a_fact_that_was_not_asked_is_unknown() -> None:
     fact = LiveFact("x", lambda about: (Run(("true",)),), lambda raws: Value(len(raws)))
     assert fact.read(None) == Unknown("NotAsked")
     assert fact.probe(About("n")) == Probe("x", (Run(("true",)),))
+
+
+MADE = {
+    "well": "import os\ndef look(arguments):\n    return [arguments, os.getpid()]\n",
+    "wrong": "def look(arguments):\n    return 1 / 0\n",
+    "stuck": "import time\ndef look(arguments):\n    time.sleep(60)\n",
+    "dead": "import os\ndef look(arguments):\n    os.kill(os.getpid(), 9)\n",
+    "leaving": "import sys\ndef look(arguments):\n    sys.exit(0)\n",
+    "no-json": "def look(arguments):\n    return {1, 2}\n",
+}
+
+
+def quick(monkeypatch: pytest.MonkeyPatch, *names: str) -> list[dict[str, Any]]:
+    """What fragments answer that share a process."""
+    monkeypatch.setattr(probe, "TOGETHER", 0.4)
+    take({name: _packed(source) for name, source in MADE.items()})
+    parts = [{"do": "ask", "fragment": name, "arguments": {}, "deadline": 0.5, "quick": True} for name in names]
+    try:
+        return probe.probe({"k": parts})["k"]
+    finally:
+        for name in MADE:
+            del sys.modules[f"reconciler.node.fragments.{name}"]
+
+
+def test_quick_fragments_share_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = quick(monkeypatch, "well", "well")
+    assert json.loads(first["out"]) == json.loads(second["out"])
+    assert json.loads(first["out"])[1] != os.getpid()
+    assert {"status", "out", "ms", "cpu"} == set(first)
+
+
+@pytest.mark.parametrize("name", ["wrong", "no-json"])
+def test_a_quick_fragment_that_fails_fails_alone(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    before, failed, after = quick(monkeypatch, "well", name, "well")
+    assert (failed["status"], "out" in failed) == (1, False)
+    assert "Error" in failed["err"]
+    assert json.loads(before["out"]) == json.loads(after["out"])
+
+
+@pytest.mark.parametrize(("name", "status", "error"), [("stuck", -9, "deadline"), ("dead", -9, None), ("leaving", 1, None)])
+def test_one_that_takes_the_shared_process_with_it_costs_no_other_its_answer(
+    monkeypatch: pytest.MonkeyPatch, name: str, status: int, error: str | None
+) -> None:
+    before, failed, after = quick(monkeypatch, "well", name, "well")
+    assert (failed["status"], failed.get("error"), "out" in failed) == (status, error, False)
+    assert json.loads(before["out"])[0] == json.loads(after["out"])[0] == {}
+    assert json.loads(before["out"])[1] != json.loads(after["out"])[1]  # each had one of its own then

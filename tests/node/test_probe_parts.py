@@ -125,8 +125,8 @@ def test_a_command_that_cannot_start_stops_no_other() -> None:
 def test_the_deadline_ends_the_whole_process_group(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     began = time.monotonic()
-    answer = run("sh", "-c", f"echo partly; sleep 61 & echo $! >{pids}; echo $$ >>{pids}; sleep 62", deadline=0.5)
-    assert time.monotonic() - began < 3
+    answer = run("sh", "-c", f"echo partly; sleep 61 & echo $! >{pids}; echo $$ >>{pids}; sleep 62", deadline=2)
+    assert time.monotonic() - began < 20
     assert (answer["error"], answer["out"], answer["status"]) == ("deadline", "partly\n", -9)
     assert all(has_ended(int(pid)) for pid in pids.read_text().split())
 
@@ -134,13 +134,13 @@ def test_the_deadline_ends_the_whole_process_group(tmp_path: Path) -> None:
 def test_the_deadline_counts_when_the_pipes_are_closed_already() -> None:
     began = time.monotonic()
     assert run("sh", "-c", "exec >&- 2>&-; sleep 63", deadline=0.5)["error"] == "deadline"
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 20
 
 
 def test_a_child_that_left_the_group_does_not_hold_the_answer_up() -> None:
     began = time.monotonic()
-    answer = run("sh", "-c", "setsid sleep 3 & echo done", deadline=0.5)
-    assert time.monotonic() - began < 2.5
+    answer = run("sh", "-c", "setsid sleep 20 & echo done", deadline=2)
+    assert time.monotonic() - began < 15
     assert answer["out"] == "done\n"
 
 
