@@ -109,7 +109,7 @@ def recorded_host(claims: Claims) -> None:
     name = files[0].stem
     say(f"reconcile observe --from snapshots/h200 ({name})")
     runner = CliRunner()
-    asked = ["--local", "--from", str(RECORDED)]
+    asked = ["--local", "--from", str(RECORDED), "--environment", "/opt/torch/.venv"]
     print(runner.invoke(observe, asked, standalone_mode=False).output)
     done = runner.invoke(observe, [*asked, "--json"], standalone_mode=False)
     check_nodes(claims, json.loads(done.output))

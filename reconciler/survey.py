@@ -14,9 +14,13 @@ from reconciler.observe import ask
 from reconciler.pool import Pool
 
 
-def about(nodes: Mapping[str, DesiredNode], name: str, cursors: Mapping[str, str]) -> About:
-    """What the manifests say that a node's facts depend on, and where the last look at its logs ended."""
-    return About(name, {other.name: other.access.host for other in nodes.values()}, cursors=cursors)
+def about(nodes: Mapping[str, DesiredNode], name: str, cursors: Mapping[str, str], environments: Sequence[str] = ()) -> About:
+    """What the manifests say that a node's facts depend on, and where the last look at its logs ended.
+
+    `environments`: patterns of Python environments beside those of the design.
+    """
+    names = {other.name: other.access.host for other in nodes.values()}
+    return About(name, names, (*About().environments, *environments), cursors=cursors)
 
 
 def _cost(raws: tuple[Raw, ...]) -> Cost:

@@ -41,8 +41,12 @@ from reconciler.transport.ssh import SshTransport
 @common.commit
 @common.cluster
 @click.option("--local", is_flag=True, help="This machine, with no manifest and no SSH; with --from, all that are recorded.")
+@click.option("--as", "local_name", metavar="NAME", help="With --local: what this machine is called; default: its host name.")
 @click.option("--from", "recordings", metavar="DIR", help="From recorded nodes instead of real ones: no network, no root.")
 @click.option("--fact", "names", multiple=True, metavar="FACT", help="Only this fact, whole. May be said several times.")
+@click.option(
+    "--environment", "environments", multiple=True, metavar="DIR", help="Also this Python environment, a path or a pattern."
+)
 @click.option("--fast", is_flag=True, help="Ask only what costs a node little; the rest as it was last seen.")
 @click.option("--last", is_flag=True, help="Ask nobody: everything as it was last seen.")
 @click.option("--costs", is_flag=True, help="Also what each fact cost on its node.")
@@ -55,8 +59,10 @@ def observe(
     commit: str | None,
     cluster: str | None,
     local: bool,
+    local_name: str | None,
     recordings: str | None,
     names: tuple[str, ...],
+    environments: tuple[str, ...],
     fast: bool,
     last: bool,
     costs: bool,
@@ -70,7 +76,7 @@ def observe(
     """
     wanted = _facts(names)
     request = common.Request(path, commit, cluster=cluster, on=nodes, as_json=as_json)
-    declared, asked = _without_manifest(recordings) if local else _declared(request)
+    declared, asked = _without_manifest(recordings, local_name) if local else _declared(request)
     inner = ReplayTransport(Path(recordings)) if recordings else LocalTransport() if local else SshTransport()
     recorder = RecordingTransport(inner) if record else None
     directory = None if recordings else StateDir(config.load(state_dir).state_dir).root / "observations"
@@ -78,7 +84,7 @@ def observe(
     merges = {fact.name: fact.merge for fact in LIVE if fact.merge}
     before = {name: observations.load(directory, name) if directory else None for name in asked}
     # a recording is whole: it begins where the log does
-    abouts = {name: about(declared, name, {} if record else cursors(before[name], merges)) for name in asked}
+    abouts = {name: about(declared, name, {} if record else cursors(before[name], merges), environments) for name in asked}
     found, failures = _look(asked, abouts, facts, recorder or inner, request)
     if recorder and record:
         Path(record).mkdir(parents=True, exist_ok=True)
@@ -101,9 +107,9 @@ def _facts(names: tuple[str, ...]) -> tuple[LiveFact, ...]:
 Nodes = dict[str, DesiredNode]
 
 
-def _without_manifest(recordings: str | None) -> tuple[Nodes, Nodes]:
+def _without_manifest(recordings: str | None, name: str | None) -> tuple[Nodes, Nodes]:
     """This machine, or those that were recorded: all of them are asked."""
-    names = sorted(file.stem for file in Path(recordings).glob("*.json")) if recordings else [socket.gethostname()]
+    names = sorted(file.stem for file in Path(recordings).glob("*.json")) if recordings else [name or socket.gethostname()]
     if not names:
         raise Usage("NoRecordings", path=recordings)
     nodes = {name: DesiredNode(name, SshAccess("localhost"), ()) for name in names}

@@ -174,7 +174,7 @@ def _topology(
         missing_rows=tuple(column for column in columns if column not in rows),
         links=links,
         link_counts=dict(Counter(known)),
-        nvlinks=Unknown("NotPaths") if p2p else _nvlinks(links),
+        nvlinks=Absent("NotPaths") if p2p else _nvlinks(links),
         narrower_pairs=_narrower(gpus, links),
         numa=tuple(_node(rows[gpu].numa_affinity) if gpu in rows else Unknown("Missing") for gpu in gpus),
         nic_names=names,

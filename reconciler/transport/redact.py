@@ -97,6 +97,20 @@ RULES: Sequence[Rule] = (
         lambda n: f"00000000-0000-0000-0000-{n:012x}",
     ),
     Rule(
+        "gpu-pdi",
+        "per-device identifier: the same as a number",
+        re.compile(r"\bpdi(?:>| *: *)(0x[0-9a-f]{16})\b", re.IGNORECASE),
+        lambda n: f"0x{n:016x}",
+        _hardware,
+    ),
+    Rule(
+        "server",
+        "which mirrors and indexes a site uses",
+        re.compile(r"\b(?:https?|ftp|rsync|git)://(?:[^\s/@\"']{1,100}@)?((?:[\w-]+\.)+[A-Za-z]{2,24})(?=[\s:/\"',;)\]>]|$)"),
+        lambda n: f"host{n}.example",
+        lambda name: not name.endswith((".example", ".invalid", ".test", ".local")),
+    ),
+    Rule(
         "infiniband",
         "hardware addresses of InfiniBand ports",
         re.compile(r"(?<![0-9A-Fa-f:])(?:[0-9A-Fa-f]{2}:){19}[0-9A-Fa-f]{2}(?![0-9A-Fa-f:])"),

@@ -173,13 +173,13 @@ def test_nothing_is_written_where_only_the_past_is_shown(run: Call, tmp_path: Pa
 def test_recorded_machines_need_no_manifest(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     kept = str(tmp_path / "kept")
     state = ("--state-dir", str(tmp_path / "state"))
-    assert cli.run(["observe", "--local", "--fact", "boot", "--json", "--record", kept, *state]) == 0
+    assert cli.run(["observe", "--local", "--as", "h200", "--fact", "boot", "--json", "--record", kept, *state]) == 0
     real = json.loads(capfd.readouterr().out)["nodes"]
     assert cli.run(["observe", "--local", "--fact", "boot", "--json", "--from", kept]) == 0
     replayed = json.loads(capfd.readouterr().out)["nodes"]
     values = [{name: node["facts"]["boot"]["value"] for name, node in nodes.items()} for nodes in (real, replayed)]
     assert values[0] == values[1]
-    assert len(values[0]) == 1
+    assert list(values[0]) == ["h200"]
     (tmp_path / "empty").mkdir()
     assert cli.run(["observe", "--local", "--from", str(tmp_path / "empty")]) == 1
     assert f"there is no recording in {tmp_path / 'empty'}" in capfd.readouterr().err

@@ -139,6 +139,13 @@ REDACTED = [
         "host ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ8mC0Vt1b2c3d4e5f6g7h8i9j0k me",
         "host ssh-ed25519 AAAAredacted1 me",
     ),
+    ("<pdi>0xdac3c617e89e05f3</pdi>", "<pdi>0x0000000000000001</pdi>"),
+    ("    GPU PDI                 : 0xdac3c617e89e05f3", "    GPU PDI                 : 0x0000000000000001"),
+    (
+        "deb http://deb.mirror.net/debian x main\nbaseurl=https://u:p@mirror.site.org:8443/el9/ http://deb.mirror.net",
+        "deb http://host1.example/debian x main\nbaseurl=https://u:p@host2.example:8443/el9/ http://host1.example",
+    ),
+    ("baseurl=http://10.88.0.1:8000/rpms https://gpu01/x", "baseurl=http://10.88.0.1:8000/rpms https://gpu01/x"),
     ("256 SHA256:" + "a" * 43 + " root", "256 SHA256:redacted1 root"),
     ("Node GUID: 0x0002c903004b5a1e", "Node GUID: 0x0000000000000001"),
     ('{"node_guid":"a088:c203:0012:3456\\n"}', '{"node_guid":"0x0000000000000001\\n"}'),
