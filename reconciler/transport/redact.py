@@ -108,7 +108,7 @@ RULES: Sequence[Rule] = (
         "which mirrors and indexes a site uses",
         re.compile(r"\b(?:https?|ftp|rsync|git)://(?:[^\s/@\"']{1,100}@)?((?:[\w-]+\.)+[A-Za-z]{2,24})(?=[\s:/\"',;)\]>]|$)"),
         lambda n: f"host{n}.example",
-        lambda name: not name.endswith((".example", ".invalid", ".test", ".local")),
+        source=re.compile(r"^fragment |\b(?:dnf|apt|yum|pip)\b|sources\.list|\.repo$"),
     ),
     Rule(
         "infiniband",
@@ -215,4 +215,6 @@ def _source(part: Any) -> str:
     argv = part.get("argv")
     if isinstance(argv, list):
         return " ".join(map(str, argv))
+    if "fragment" in part:
+        return f"fragment {part['fragment']}"
     return str(part.get("path") or part.get("manager") or "")

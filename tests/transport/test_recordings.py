@@ -141,11 +141,6 @@ REDACTED = [
     ),
     ("<pdi>0xdac3c617e89e05f3</pdi>", "<pdi>0x0000000000000001</pdi>"),
     ("    GPU PDI                 : 0xdac3c617e89e05f3", "    GPU PDI                 : 0x0000000000000001"),
-    (
-        "deb http://deb.mirror.net/debian x main\nbaseurl=https://u:p@mirror.site.org:8443/el9/ http://deb.mirror.net",
-        "deb http://host1.example/debian x main\nbaseurl=https://u:p@host2.example:8443/el9/ http://host1.example",
-    ),
-    ("baseurl=http://10.88.0.1:8000/rpms https://gpu01/x", "baseurl=http://10.88.0.1:8000/rpms https://gpu01/x"),
     ("256 SHA256:" + "a" * 43 + " root", "256 SHA256:redacted1 root"),
     ("Node GUID: 0x0002c903004b5a1e", "Node GUID: 0x0000000000000001"),
     ('{"node_guid":"a088:c203:0012:3456\\n"}', '{"node_guid":"0x0000000000000001\\n"}'),
@@ -174,6 +169,25 @@ def test_redacted(before: str, after: str) -> None:
 )
 def test_kept(text: str, source: str) -> None:
     assert Redactor().text(text, source) == text
+
+
+MIRRORS = [
+    (
+        "deb http://deb.mirror.net/debian x main\nbaseurl=https://u:p@mirror.site.org:8443/el9/ http://deb.mirror.net",
+        "deb http://host1.example/debian x main\nbaseurl=https://u:p@host2.example:8443/el9/ http://host1.example",
+    ),
+    ("baseurl=http://10.88.0.1:8000/rpms https://gpu01/x", "baseurl=http://10.88.0.1:8000/rpms https://gpu01/x"),
+]
+
+
+@pytest.mark.parametrize(("before", "after"), MIRRORS)
+@pytest.mark.parametrize(
+    "part",
+    [{"do": "ask", "fragment": "tree"}, {"do": "read", "path": "/etc/yum.repos.d/a.repo"}, {"do": "run", "argv": ["dnf", "x"]}],
+)
+def test_mirrors_are_named_nowhere(before: str, after: str, part: dict[str, Any]) -> None:
+    assert Redactor().answers([part], [{"out": before}]) == [{"out": after}]
+    assert Redactor().answers([{"do": "read", "path": "/etc/os-release"}], [{"out": before}]) == [{"out": before}]
 
 
 def test_by_source() -> None:
