@@ -48,12 +48,13 @@ def fsync_directory(directory: str) -> None:
 
 def make_directories(directory: str, mode: int = 0o700) -> None:
     """Every missing directory down to `directory`, of this mode whatever the umask is. They last: without their parents' fsync a
-    power cut may take them, and all that was fsynced in them."""
-    if os.path.isdir(directory):
-        return
+    power cut may take them, and all that was fsynced in them. One that is there may have been made by a program that was killed
+    before its fsync."""
     parent = os.path.dirname(directory)
-    if parent != directory:
-        make_directories(parent, mode)
+    if os.path.isdir(directory):
+        fsync_directory(parent)
+        return
+    make_directories(parent, mode)
     try:
         os.mkdir(directory, 0o700)
     except FileExistsError:

@@ -169,10 +169,9 @@ def _past_is_passed_over() -> contextlib.AbstractContextManager[Any]:
 
 
 def _status_goes_by_the_clock() -> contextlib.AbstractContextManager[Any]:
-    by_order = status.NodeStatus.settled.fget
+    by_order = vars(status.NodeStatus)["settled"].fget
 
     def by_clock(self: status.NodeStatus) -> Any:
-        assert by_order
         return by_order(replace(self, after_plan=(self.applied or 0.0) >= (self.planned or 0.0)))
 
     return mock.patch.object(status.NodeStatus, "settled", property(by_clock))
