@@ -14,7 +14,7 @@ from typing import Any
 from reconciler.apply import journal
 from reconciler.apply.statedir import StateDir
 from reconciler.engine import Applied, Engine
-from reconciler.errors import LockHeld, StalePlan
+from reconciler.errors import LockHeld, StalePlan, StateDamaged
 from reconciler.model.plan import Plan, Selection
 from reconciler.plan import saved as saved_plan
 from reconciler.plan.stale import covered
@@ -143,7 +143,7 @@ class Play:
 
     def _run(self, act: acts.Apply) -> tuple[int, Applied | None]:
         world = self.world
-        saved = self.saved[act.saved % len(self.saved)] if act.saved is not None and self.saved else None
+        saved = self.saved[-1 - act.saved % len(self.saved)] if act.saved is not None and self.saved else None
         before = {n: (world.manifest.undeclared(m), m.boot) for n, m in world.machines.items()}
         calm = self._calm(act.controller)
         with world.operating(Operation(act.controller, list(act.faults)), Choices(act.seed)) as op:
@@ -177,6 +177,8 @@ class Play:
             return 130, None
         except ControllerKilled:
             return KILLED, None
+        except StateDamaged as e:
+            raise AssertionError(f"the state directory is refused: {e.reason} {dict(e.data)}") from None
         finally:
             pool.close()
             if opened:

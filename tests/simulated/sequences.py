@@ -43,5 +43,13 @@ REST = st.one_of(
     st.builds(acts.Heal, _controllers),
 )
 BETWEEN = st.lists(st.one_of(EDITS, EDITS, DRIFTS, DRIFTS, REST), max_size=3)
-CHAPTERS = st.lists(st.tuples(BETWEEN, APPLIES), min_size=1, max_size=6)
-SEQUENCES = CHAPTERS.map(lambda chapters: [act for between, apply in chapters for act in (*between, apply)])
+CHAPTERS = st.tuples(BETWEEN, APPLIES).map(lambda found: [*found[0], found[1]])
+# a plan that is reviewed while the site goes on, carried out, and perhaps carried out again
+REVIEWS = st.tuples(
+    st.builds(acts.Look, _controllers),
+    st.lists(st.one_of(EDITS, DRIFTS), max_size=1),
+    st.lists(st.builds(acts.Apply, _controllers, _faults, SEEDS, st.just(0)), min_size=1, max_size=2),
+).map(lambda found: [found[0], *found[1], *found[2]])
+SEQUENCES = st.lists(st.one_of(CHAPTERS, CHAPTERS, REVIEWS), min_size=1, max_size=6).map(
+    lambda chapters: [act for chapter in chapters for act in chapter]
+)
