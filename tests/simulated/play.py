@@ -76,8 +76,11 @@ class Play:
             acts.WallClock: self._wall,
             acts.Heal: self._heal,
         }
-        does[type(act)](act)
-        self._hold(checks.journals(self.world), checks.steps(self.world), self.world.violations)
+        try:
+            does[type(act)](act)
+            self._hold(checks.journals(self.world), checks.steps(self.world), self.world.violations)
+        except StateDamaged as e:
+            raise AssertionError(f"the state directory is refused: {e.reason} {dict(e.data)}") from None
 
     def _hold(self, *found: Iterable[str]) -> None:
         wrong = [sentence for sentences in found for sentence in sentences]
@@ -177,8 +180,6 @@ class Play:
             return 130, None
         except ControllerKilled:
             return KILLED, None
-        except StateDamaged as e:
-            raise AssertionError(f"the state directory is refused: {e.reason} {dict(e.data)}") from None
         finally:
             pool.close()
             if opened:
