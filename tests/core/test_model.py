@@ -11,6 +11,7 @@ import random
 
 import pytest
 
+from tests.core.test_found import FOUND
 from tests.simulated.mutations import MUTATIONS
 from tests.simulated.play import Tally
 from tests.simulated.search import search
@@ -18,7 +19,7 @@ from tests.simulated.search import search
 EXAMPLES = 80  # about 15 s
 SEED = 4
 DEEP = 3000
-ENOUGH = 1000  # sequences in which each mutation has to be found
+ENOUGH = 2000  # sequences in which each mutation has to be found
 
 
 def test_whatever_happens_a_site_converges() -> None:
@@ -39,7 +40,7 @@ def test_whatever_happens_a_site_converges_thousands_of_times() -> None:
 
 @pytest.mark.deep
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", MUTATIONS)
+@pytest.mark.parametrize("name", sorted(set(MUTATIONS) - set(FOUND)))  # the rare ones have sequences of their own
 def test_the_model_finds_a_fault_in_the_product(name: str) -> None:
     with MUTATIONS[name](), pytest.raises(AssertionError):
         search(ENOUGH, SEED, Tally(), shrink=False)
