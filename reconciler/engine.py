@@ -84,11 +84,11 @@ class Engine:
         if saved is not None and saved["id"] in status.used_plans(journal.records):
             raise StalePlan("AlreadyUsed", plan=saved["id"])
         with Leases(holder, journal, self.emit, ttl) as leases:
-            self._take_over(journal, leases, holder, stop)
+            unsettled = self._take_over(journal, leases, holder, stop)
             if stop:
                 raise KeyboardInterrupt  # before anything was planned
             known = status.known(journal.records)
-            observed = self.observe()
+            observed = {**self.observe(), **unsettled}
             plan = self._build(observed, known, saved["id"] if saved else uuid.uuid4().hex[:12])
             if saved is not None and (differing := moved(saved, plan)):
                 raise StalePlan("Moved", plan=saved["id"], moved=differing)
@@ -98,8 +98,11 @@ class Engine:
         self._remember(plan, known, journal)
         return Applied(plan, outcomes, exit_code(outcomes.values()))
 
-    def _take_over(self, journal: Journal, leases: Leases, holder: str, stop: Stop) -> None:
-        """Before anything is planned: nobody else may be at work, and what our own past left running is waited for."""
+    def _take_over(self, journal: Journal, leases: Leases, holder: str, stop: Stop) -> dict[str, Failure]:
+        """Before anything is planned: nobody else may be at work, and what our own past left running is waited for.
+
+        The nodes whose past could not be settled: nothing is done there, or an older outcome would be taken over after a newer one.
+        """
 
         def look(name: str) -> bool:
             remembered = recall(self.pool.channel(name))
@@ -113,8 +116,12 @@ class Engine:
                 self.pool.channel(name).request("release", DEADLINE, token=lease.get("token"))
             return False
 
-        waiting = [name for name, found in self.pool.each(self.names(), look).items() if found is True]
-        self.pool.each(waiting, lambda name: adopt(name, self.pool.channel(name), journal, leases, self.emit, lambda: bool(stop)))
+        looked = self.pool.each(self.names(), look)
+        waiting = [name for name, found in looked.items() if found is True]
+        adopted = self.pool.each(
+            waiting, lambda name: adopt(name, self.pool.channel(name), journal, leases, self.emit, lambda: bool(stop))
+        )
+        return {name: why for name, why in {**looked, **adopted}.items() if isinstance(why, Failure)}
 
     def _carry_out(
         self,

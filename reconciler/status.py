@@ -29,13 +29,14 @@ class NodeStatus:
     data: Mapping[str, Any] = field(default_factory=dict)
     applied: float | None = None
     commit: str | None = None
+    after_plan: bool = False  # the apply's end stands behind the last plan in the journal: no clock says that, it may be set back
 
     @property
     def settled(self) -> bool:
         """As declared, for all that is known: the last plan found nothing to do, or an apply after it did all of it."""
         if self.changes is None or self.held:
             return False
-        if self.outcome is not None and (self.applied or 0.0) >= (self.planned or 0.0):
+        if self.outcome is not None and self.after_plan:
             return self.outcome in GOOD
         return self.changes == 0
 
@@ -68,13 +69,12 @@ def nodes(records: Iterable[Record]) -> dict[str, NodeStatus]:
             for name, counts in record["nodes"].items():
                 status = found.setdefault(name, {"name": name})
                 status.update(cluster=record["cluster"], plan=record["plan"], planned=record["time"], commit=record["commit"])
-                status.update(changes=counts.get("changes"), held=counts.get("held"))
+                status.update(changes=counts.get("changes"), held=counts.get("held"), after_plan=False)
         elif record["type"] == "node-finished":
             cluster, commit = commits.get(record["plan"], ("", None))
             status = found.setdefault(record["node"], {"name": record["node"], "cluster": cluster})
-            status.update(
-                outcome=record["end"], reason=record["reason"], data=record["data"], applied=record["time"], commit=commit
-            )
+            status.update(outcome=record["end"], reason=record["reason"], data=record["data"], after_plan=True)
+            status.update(applied=record["time"], commit=commit)
     return {name: NodeStatus(**fields) for name, fields in sorted(found.items())}
 
 

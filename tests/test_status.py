@@ -122,23 +122,28 @@ A_PLAN = {"type": "planned", "plan": "p", "cluster": "c", "commit": "1", "time":
 AN_END = {"type": "node-finished", "plan": "p", "node": "n", "reason": "", "data": {}}
 
 
+@pytest.mark.parametrize("clock", [1.0, -86400.0])  # the wall clock goes on, or is set back between the two records
 @pytest.mark.parametrize(
-    ("changes", "held", "end", "at", "settled"),
+    ("changes", "held", "end", "later", "settled"),
     [
-        (0, 0, None, 0.0, True),
-        (1, 0, None, 0.0, False),
-        (1, 0, "converged", 2.0, True),
-        (1, 0, "converged", 0.5, False),  # drifted since
-        (1, 1, "converged", 2.0, False),
-        (0, 1, "unchanged", 2.0, False),
-        (1, 0, "failed", 2.0, False),
-        (1, 0, "interrupted", 2.0, False),
-        (0, 0, "lost", 0.5, True),  # it was looked at since, and nothing is left to do
-        (0, 0, "lost", 2.0, False),
+        (0, 0, None, "", True),
+        (1, 0, None, "", False),
+        (1, 0, "converged", "end", True),
+        (1, 0, "converged", "plan", False),  # drifted since
+        (1, 1, "converged", "end", False),
+        (0, 1, "unchanged", "end", False),
+        (1, 0, "failed", "end", False),
+        (1, 0, "interrupted", "end", False),
+        (0, 0, "lost", "plan", True),  # it was looked at since, and nothing is left to do
+        (0, 0, "lost", "end", False),
     ],
 )
-def test_a_node_is_settled_when_nothing_is_left_to_do(changes: int, held: int, end: str | None, at: float, settled: bool) -> None:
-    records: list[dict[str, Any]] = [{**A_PLAN, "nodes": {"n": {"changes": changes, "held": held}}}]
+def test_a_node_is_settled_when_nothing_is_left_to_do(
+    changes: int, held: int, end: str | None, later: str, settled: bool, clock: float
+) -> None:
+    plan = {**A_PLAN, "nodes": {"n": {"changes": changes, "held": held}}}
+    records: list[dict[str, Any]] = [{**plan, "time": 1.0}]
     if end:
-        records.append({**AN_END, "end": end, "time": at})
+        records = [plan, {**AN_END, "end": end}] if later == "end" else [{**AN_END, "end": end}, plan]
+        records = [{**record, "time": 1e9 + i * clock} for i, record in enumerate(records)]
     assert status.nodes(records)["n"].settled is settled

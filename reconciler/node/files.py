@@ -106,20 +106,6 @@ def write(path: str, content: str, mode: int, owner: str, group: str) -> Dict[st
     return {}
 
 
-def make_directories(directory: str) -> None:
-    """Every missing directory down to `directory`, 0755 whatever the umask is."""
-    parent = os.path.dirname(directory)
-    if parent != directory and not os.path.isdir(parent):
-        make_directories(parent)
-    try:
-        os.mkdir(directory, 0o700)
-    except FileExistsError:
-        if not os.path.isdir(directory):
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)
-        return
-    os.chmod(directory, 0o755)
-
-
 def _temporary(name: str) -> str:
     """A hidden name beside `name`, always the same one, at most 255 bytes long. `~` is in no path that a manifest may have."""
     return ".%s.reconcile~" % (name if len(name) < 200 else hashlib.sha256(name.encode()).hexdigest())
@@ -127,7 +113,7 @@ def _temporary(name: str) -> str:
 
 def _replace(path: str, data: bytes, mode: int, uid: int, gid: int) -> None:
     directory = os.path.dirname(path)
-    make_directories(directory)
+    state.make_directories(directory, 0o755)
     temporary = os.path.join(directory, _temporary(os.path.basename(path)))
     if os.path.lexists(temporary):  # left by a write that was cut off
         os.unlink(temporary)

@@ -1,5 +1,6 @@
 """What the node remembers: atomic records below ROOT, the boot it is in, and a clock that a wrong date cannot fool."""
 
+import errno
 import fcntl
 import json
 import os
@@ -45,10 +46,29 @@ def fsync_directory(directory: str) -> None:
         os.close(fd)
 
 
+def make_directories(directory: str, mode: int = 0o700) -> None:
+    """Every missing directory down to `directory`, of this mode whatever the umask is. They last: without their parents' fsync a
+    power cut may take them, and all that was fsynced in them. One that is there may have been made by a program that was killed
+    before its fsync."""
+    parent = os.path.dirname(directory)
+    if os.path.isdir(directory):
+        fsync_directory(parent)
+        return
+    make_directories(parent, mode)
+    try:
+        os.mkdir(directory, 0o700)
+    except FileExistsError:
+        if not os.path.isdir(directory):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)
+        return
+    os.chmod(directory, mode)
+    fsync_directory(parent)
+
+
 def write_atomically(target: str, data: bytes, mode: int = 0o600) -> None:
     """Readers see the old content or the new one, also after a power cut."""
     directory = os.path.dirname(target)
-    os.makedirs(directory, 0o700, exist_ok=True)
+    make_directories(directory)
     temporary = "%s.%d.new" % (target, os.getpid())
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
     try:
@@ -87,7 +107,7 @@ def read_record(target: str) -> Optional[Dict[str, Any]]:
 @contextmanager
 def locked() -> Iterator[None]:
     """One node program at a time decides about the lease and the records. Held for milliseconds."""
-    os.makedirs(ROOT, 0o700, exist_ok=True)
+    make_directories(ROOT)
     fd = os.open(path("lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from functools import partial
 
@@ -10,7 +11,7 @@ import pytest
 from reconciler.apply import adopt, executor
 from reconciler.errors import Unreachable
 from reconciler.kinds import hostname
-from reconciler.kinds.base import Draft
+from reconciler.kinds.base import Draft, spec_digest
 from reconciler.model.outcome import End
 from tests.nodes.cluster import FILES, Controller, desired
 from tests.nodes.faults import THREE, Answer, ends, once, raising
@@ -111,6 +112,21 @@ def test_a_link_that_breaks_in_a_step(site: Site, control: Controller) -> None:
     (adopted,) = control.records("adopted")
     assert (adopted["state"], adopted["title"]) == ("done", "set-hostname")
     assert [(r["title"], r["settled"]) for r in site.steps("a")] == [("set-hostname", True), ("write-file", True)]
+
+
+@pytest.mark.parametrize("op", ["records", "settle"])
+def test_nothing_is_done_where_the_past_could_not_be_settled(site: Site, control: Controller, op: str) -> None:
+    """Else an older outcome would be taken over after a newer one, and the inventory would remember the older spec."""
+    site.before = once("a", "settle", raising(Unreachable("ConnectionLost")))
+    control.apply(desired(THREE, FILES))
+    site.before = once("a", op, raising(Unreachable("DeadlinePassed")))
+    newer = desired(THREE, {"/etc/motd": "newer\n"})
+    done = control.apply(newer)
+    assert ends(done.outcomes) == {"a": "unreachable DeadlinePassed", "b": "converged", "c": "converged"}
+    assert (site.root / "a/etc/motd").read_text() == "hi\n"
+    assert control.apply(newer).exit == 0
+    entry = json.loads((site.root / "a/state/inventory.json").read_text())["resources"]["File//etc/motd"]
+    assert entry["spec"] == spec_digest(newer.nodes["a"].resources[1].spec)
 
 
 def test_a_step_that_still_runs_holds_the_plan_of_its_node(site: Site, control: Controller) -> None:

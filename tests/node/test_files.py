@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -36,6 +36,20 @@ def test_missing_parents_are_made_for_all_to_enter(tmp_path: Path) -> None:
     write(tmp_path / "a" / "b" / "c" / "f")
     for parent in ("a", "a/b", "a/b/c"):
         assert (tmp_path / parent).stat().st_mode & 0o7777 == 0o755
+
+
+@pytest.mark.parametrize("make", [write, lambda path: state.write_record(str(path), {})])
+def test_directories_that_are_made_outlast_a_power_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], None]
+) -> None:
+    """A file that was fsynced in a directory that was not is gone with it."""
+    synced: list[str] = []
+    monkeypatch.setattr(state, "fsync_directory", synced.append)
+    make(tmp_path / "a" / "b" / "f")
+    assert synced == [str(p) for p in (tmp_path.parent, tmp_path, tmp_path / "a", tmp_path / "a" / "b")]
+    synced.clear()  # who made them may have been killed before that
+    make(tmp_path / "a" / "b" / "f")
+    assert synced == [str(tmp_path / "a"), str(tmp_path / "a" / "b")]
 
 
 def test_existing_parents_keep_their_mode(tmp_path: Path) -> None:

@@ -116,7 +116,9 @@ RECORD = {"seq": 1, "time": 0.0, "type": "intent", "plan": "p1", "node": "gpu01"
 STATUS = {
     "nodes": render_status.nodes(NODES, NOW, PLAIN),
     "one-node-as-planned": render_status.nodes({"gpu01": NODES["gpu01"]}, NOW, PLAIN),
-    "changed-and-converged-since": render_status.nodes({"gpu01": replace(NODES["gpu01"], changes=2, applied=NOW)}, NOW, PLAIN),
+    "changed-and-converged-since": render_status.nodes(
+        {"gpu01": replace(NODES["gpu01"], changes=2, applied=NOW, after_plan=True)}, NOW, PLAIN
+    ),
     "changed-before-the-last-plan": render_status.nodes({"gpu01": replace(NODES["gpu01"], changes=2)}, NOW, PLAIN),
     "no-node": render_status.nodes({}, NOW, PLAIN),
     "applies": render_status.applies(APPLIES, NOW, PLAIN),

@@ -1,0 +1,56 @@
+"""What ended badly once, shrunk: it ends well on the product, and still finds the fault where that is put back.
+
+The point at which a fault struck moves with every write that the product makes more or less: each is tried in a whole range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.simulated.acts import Act, Apply, Edit, Fault, WallClock
+from tests.simulated.mutations import MUTATIONS
+from tests.simulated.play import play
+
+
+def folder_lost(at: int) -> list[Act]:
+    """The power goes while the records' folder has no fsync in its parent: the lease is gone, and token 1 is given again."""
+    return [Apply("one", (Fault("node-down", at),))]
+
+
+def clock_set_back(at: int) -> list[Act]:
+    """An answer is lost at the very end; the clock is set back; every plan that is made since looks older than that failure."""
+    return [Apply("one", (Fault("answer-late", at),)), WallClock(-86400)]
+
+
+def past_not_settled(at: int) -> list[Act]:
+    """The controller dies before it settled a step; the first look after that is late, and a new step ends before the old one."""
+    killed, late = Fault("controller-killed", at), Fault("answer-late", 1)
+    return [Apply("one", (killed,)), Edit("/etc/motd", "two\n"), Apply("one", (late,))]
+
+
+FOUND: dict[str, tuple[Callable[[int], list[Act]], range]] = {
+    "directories_without_fsync": (folder_lost, range(50, 75, 3)),
+    "status_goes_by_the_clock": (clock_set_back, range(175, 220, 5)),
+    "past_is_passed_over": (past_not_settled, range(180, 215, 4)),
+}
+
+
+def bad_ends(name: str) -> int:
+    """How many of the sequences end badly."""
+    sequence, points = FOUND[name]
+    found = 0
+    for at in points:
+        try:
+            play(sequence(at))
+        except AssertionError:
+            found += 1
+    return found
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_once_ended_badly(name: str) -> None:
+    assert bad_ends(name) == 0
+    with MUTATIONS[name]():
+        assert bad_ends(name) > 0, "the range of points does not meet the fault any more"
