@@ -87,7 +87,6 @@ def observe(
     abouts = {name: about(declared, name, {} if record else cursors(before[name], merges), environments) for name in asked}
     found, failures = _look(asked, abouts, facts, recorder or inner, request)
     if recorder and record:
-        Path(record).mkdir(parents=True, exist_ok=True)
         recorder.save(Path(record))
     seen = {name: _remembered(directory, name, (before[name], found.get(name)), merges) for name in asked}
     shown = {name: _only(node, wanted) for name, node in seen.items() if node}

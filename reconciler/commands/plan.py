@@ -87,7 +87,6 @@ def make(request: common.Request, recordings: str | None, state_dir: str | None,
     with common.progress(request.as_json) as emit, common.engine(desired, request, emit, recorder or transport) as engine:
         found = engine.plan(known)
     if recorder and record:
-        Path(record).mkdir(parents=True, exist_ok=True)
         recorder.save(Path(record))
     if not recordings:
         _note(state, found)

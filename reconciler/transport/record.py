@@ -83,6 +83,7 @@ class RecordingTransport:
 
     def save(self, directory: Path) -> list[Path]:
         """One file a node, redacted: the same value has the same stand-in on all nodes of one `save`. Raises OSError."""
+        directory.mkdir(parents=True, exist_ok=True)
         redactor = Redactor()
         with self._lock:
             heard = sorted(self._heard.items())
