@@ -22,6 +22,8 @@ COMMANDS = {
     "apply": ("reconciler.commands.apply:apply", "Close the difference, or carry out a saved plan."),
     "drift": ("reconciler.commands.plan:drift", "Show what changed on the nodes although Git did not."),
     "observe": ("reconciler.commands.observe:observe", "Show the facts of nodes, each with its age. Changes nothing."),
+    "pin": ("reconciler.commands.pin:pin", "Choose every version of the Python environments, and write the locks."),
+    "fetch": ("reconciler.commands.pin:fetch", "Fill the wheelhouse with what the locks name, each file checked."),
     "status": ("reconciler.commands.status:status", "Show each node's last plan and outcome, and how old they are."),
     "history": ("reconciler.commands.status:history", "List what was applied, or the records of one apply."),
     "facts": ("reconciler.commands.facts:facts", "Understand saved output of nvidia-smi, rpm, dmesg and others."),

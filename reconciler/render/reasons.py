@@ -84,6 +84,20 @@ _SENTENCES = {
     "StillRunning": "{step} still runs; the next apply takes it over",
     "Interrupted": "interrupted; what runs goes on, and the next apply takes it over",
     "CanaryFailed": "the canary {canary} did not converge",
+    # locks and wheels
+    "NoUv": "uv is not installed on this machine: pip install uv (or this tool with its extra `pin`)",
+    "NoPip": "pip is not installed on this machine, neither for this Python nor on PATH",
+    "PipConfigUnreadable": "pip's own configuration cannot be read: {detail}",
+    "NoSuchEnvironment": "no stack here has {name} ({environments})",
+    "SeveralIndexes": "the clusters name several Python indexes ({indexes}), and a lock has one: keep one in mirrors.pypi",
+    "PinFailed": "{environment} cannot be resolved: {detail}",
+    "LocksDiffer": "the locks in {path} have {problems}",
+    "FetchFailed": "{environment}: {names} cannot be fetched: {detail}",
+    "BuildFailed": "{environment}: {name} cannot be built from its source: {detail}",
+    "HashDiffers": "{file} has another hash than the lock of {environment} says: {found}",
+    "BuiltElsewhere": "{environment}: the wheel {file} was built once, elsewhere, and a second build has another hash:"
+    " copy it into {path}, or take its hash and its comment out of the lock",
+    "NoInterpreter": "{environment}: there is no python{python} on this machine to build {name} with",
     # the call as a whole
     "NoSuchNode": "no node of cluster {cluster} is named '{name}'",
     "NoSuchTarget": "'{name}' is neither a resource kind ({kinds}) nor a declared resource",

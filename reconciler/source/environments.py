@@ -38,6 +38,12 @@ class Declared:
         """Name (with extras) -> pin, as text."""
         return {name: str(said.value) for name, said in self.packages.items()}
 
+    def lacks(self) -> str:
+        """The code of what the declaration itself lacks; empty: nothing."""
+        if not self.packages:
+            return "environment-no-packages"
+        return "" if self.python else "environment-no-python"
+
 
 def environments(stack: str, layer: Layer) -> dict[str, Declared]:
     """All environments of a stack, by name."""
@@ -78,8 +84,8 @@ class Locks:
         return self._judged[key]
 
     def _judge(self, declared: Declared) -> Lock | None:
-        if whole := self._whole(declared):
-            self.report.say(declared.origin, whole, found=declared.name)
+        if code := declared.lacks():
+            self.report.say(declared.origin, code, found=declared.name)
             return None
         known = declared.lock in self._read
         if not known:
@@ -88,12 +94,6 @@ class Locks:
         if found is None or not self._fits(declared, found):
             return None
         return found
-
-    def _whole(self, declared: Declared) -> str:
-        """The code of what the declaration itself lacks; empty: nothing."""
-        if not declared.packages:
-            return "environment-no-packages"
-        return "" if declared.python else "environment-no-python"
 
     def _load(self, declared: Declared) -> Lock | None:
         content = self.tree.read(declared.lock, MAX_LOCK)
