@@ -6,5 +6,6 @@ from reconciler.kinds.base import Kind
 from reconciler.kinds.file import File
 from reconciler.kinds.hostname import Hostname
 from reconciler.kinds.package import Package
+from reconciler.kinds.python_environment import PythonEnvironment
 
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (Hostname(), Package(), File())}
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (Hostname(), Package(), File(), PythonEnvironment())}

@@ -1,12 +1,14 @@
 """What a step's unit executes: the commands one after another, each outcome on disk before the next begins."""
 
+import json
 import os
 import socket
 import subprocess
+import sys
 import time
 from typing import Any, Dict, List
 
-from reconciler.node import lease, state, steps, units
+from reconciler.node import fragments, lease, state, steps, units
 
 TAIL = 16 << 10
 ENVIRONMENT = {
@@ -30,11 +32,22 @@ def _tail(data: bytes) -> str:
     return data[-TAIL:].decode("utf-8", "replace")
 
 
-def _command(command: Dict[str, Any]) -> Dict[str, Any]:
+def fragment(token: int, number: int, index: int) -> int:
+    """Carry out a command that is a part of this program: the exit status is the fragment's."""
+    record = steps.record(token, number)
+    with open(record["fragments"]) as f:
+        fragments.take(json.load(f))
+    command = record["commands"][index]
+    return fragments.run(command["fragment"], command["arguments"])
+
+
+def _command(command: Dict[str, Any], place: List[int]) -> Dict[str, Any]:
+    """`place`: token, step and index of the command. A fragment runs in a process of its own, as any other command."""
+    own = [sys.executable, "-IS", sys.argv[0], "fragment"] + [str(n) for n in place]
     began = time.monotonic()
     try:
         done = subprocess.run(
-            command["argv"],
+            own if "fragment" in command else command["argv"],
             input=command.get("stdin", "").encode(),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -58,8 +71,8 @@ def main(token: int, number: int) -> int:
     _ready()
     results: List[Dict[str, Any]] = []
     # no other holder can get a lease while this unit is active: one check before the first command is enough
-    for command in commands:
-        results.append(_command(command))
+    for index, command in enumerate(commands):
+        results.append(_command(command, [token, number, index]))
         steps.update(token, number, results=results)
         if results[-1]["status"] != 0:
             break

@@ -21,6 +21,10 @@ TITLES = {
     "package-transaction": "package transaction",
     "version-lock": "locking versions",
     "write-file": "writing",
+    "write-environment-lock": "writing the lock of environment",
+    "build-environment": "building environment",
+    "switch-environment": "switching environment",
+    "collect-environment": "removing old builds of environment",
 }
 
 

@@ -78,6 +78,15 @@ _SENTENCES = {
     "NotOneName": "there is not exactly one name in it: {detail}",
     "NotRecorded": "the recording does not have it",
     "NotAsked": "it was not asked for",
+    # Python environments
+    "RolledBack": "{by} rolled back from lock {lock}: held until the lock changes (`reconcile env rollback --to` takes it back)",
+    "BuilderFirst": "{builder} builds it for all; this node has not seen that build yet",
+    "NoPythonSeries": "the node has no python{python}",
+    "NoInstaller": "the node has neither uv nor the pip that comes with python{python} (ensurepip): nothing can install there",
+    "NoWheelhouse": "the manifests do not say where this node finds the wheelhouse: mirrors.wheels",
+    "WheelhouseUnreadable": "the wheelhouse {wheelhouse} cannot be read there ({detail})",
+    "WheelsMissing": "the wheelhouse {wheelhouse} lacks {names}: run `reconcile fetch`",
+    "NotALink": "something that is not a link to a build of ours stands at {path}",
     # how a node's apply ended
     "StepFailed": "{step} failed",
     "StillDiffers": "after {step} it is still not as declared",

@@ -23,3 +23,8 @@ def take(sources: Dict[str, str]) -> None:
 def look(name: str, arguments: Dict[str, Any]) -> Any:
     """The fragment's answer, a JSON value. Raises KeyError for one that was not taken, and whatever the fragment raises."""
     return sys.modules[__name__ + "." + name].look(arguments)
+
+
+def run(name: str, arguments: Dict[str, Any]) -> int:
+    """Let the fragment act, as a command of a step: its exit status."""
+    return int(sys.modules[__name__ + "." + name].run(arguments))
