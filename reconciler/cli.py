@@ -24,6 +24,7 @@ COMMANDS = {
     "observe": ("reconciler.commands.observe:observe", "Show the facts of nodes, each with its age. Changes nothing."),
     "pin": ("reconciler.commands.pin:pin", "Choose every version of the Python environments, and write the locks."),
     "fetch": ("reconciler.commands.pin:fetch", "Fill the wheelhouse with what the locks name, each file checked."),
+    "env": ("reconciler.commands.env:env", "List the builds of Python environments, roll back, remove old ones."),
     "status": ("reconciler.commands.status:status", "Show each node's last plan and outcome, and how old they are."),
     "history": ("reconciler.commands.status:history", "List what was applied, or the records of one apply."),
     "facts": ("reconciler.commands.facts:facts", "Understand saved output of nvidia-smi, rpm, dmesg and others."),

@@ -74,9 +74,12 @@ class Builds:
         return f"{lock[:12]}-{max(numbers, default=0) + 1}"
 
 
-def probe(name: str, wanted: Mapping[str, Any] | None = None, *, sizes: bool = False) -> Probe:
-    """Ask for one environment. `wanted`: `lock` (12 digits), `python`, `versions`, `wheelhouse` of what is declared."""
-    arguments = {"path": ROOT, "name": name, **(wanted or {}), "sizes": sizes}
+def probe(name: str, wanted: Mapping[str, Any] | None = None, *, sizes: bool = False, judge: bool = True) -> Probe:
+    """Ask for one environment. `wanted`: `lock` (12 digits), `python`, `versions`, `wheelhouse` of what is declared.
+
+    `sizes`: also bytes and users of each build; not `judge`: no build is compared with its seal, which takes no time.
+    """
+    arguments = {"path": ROOT, "name": name, **(wanted or {}), "sizes": sizes, "judge": judge}
     return Probe(f"environment:{name}", (Ask("builds", json.dumps(arguments, sort_keys=True), DEADLINE),))
 
 

@@ -86,6 +86,10 @@ _SENTENCES = {
     "NoWheelhouse": "the manifests do not say where this node finds the wheelhouse: mirrors.wheels",
     "WheelhouseUnreadable": "the wheelhouse {wheelhouse} cannot be read there ({detail})",
     "WheelsMissing": "the wheelhouse {wheelhouse} lacks {names}: run `reconcile fetch`",
+    "NoEarlierBuild": "{node} has no whole build of {environment} that it could go back to",
+    "NoSuchBuild": "{node} has no whole build {build} of {environment} ({builds})",
+    "EnvironmentNotDeclared": "no selected node has an environment {name} ({environments})",
+    "EnvironmentUnknown": "what {node} has of {environment} could not be read: {inner}",
     "NotALink": "something that is not a link to a build of ours stands at {path}",
     # how a node's apply ended
     "StepFailed": "{step} failed",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import signal
 import subprocess
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +16,10 @@ from typing import Any
 import pytest
 
 from lab.shell import wait_for
-from reconciler.engine import Applied
+from reconciler import environments
+from reconciler.apply import journal
+from reconciler.engine import Applied, Engine
+from reconciler.errors import Usage
 from reconciler.model.desired import (
     DesiredNode,
     DesiredState,
@@ -28,7 +33,7 @@ from reconciler.model.desired import (
 )
 from reconciler.model.lock import Lock, Pinned
 from reconciler.model.outcome import End
-from reconciler.model.plan import Change
+from reconciler.model.plan import Change, Selection
 from reconciler.pinning import tools
 from tests.nodes.cluster import Controller
 from tests.nodes.site import Site
@@ -90,7 +95,7 @@ class Env:
         return (self.root / "t").resolve(strict=True)
 
     def builds(self) -> list[str]:
-        return sorted(p.name for p in (self.root / "t.d").iterdir() if p.is_dir())
+        return sorted(p.name for p in (self.root / "t.d").iterdir() if p.is_dir() and "-" in p.name)
 
     def python(self, program: str) -> str:
         done = subprocess.run((str(self.root / "t/bin/python"), "-c", program), capture_output=True, text=True, check=True)
@@ -121,7 +126,7 @@ def test_a_build_is_made_sealed_linked_and_a_second_apply_changes_nothing(env: E
     digest = env.spec().digest[:12]
     assert (change.action, [(f.path, f.after) for f in change.fields]) == ("create", [("build", f"{digest}-1"), ("lock", digest)])
     env.converge()
-    assert os.readlink(env.root / "t") == f"t.d/{digest}-1"
+    assert (env.root / "t").readlink() == Path(f"t.d/{digest}-1")
     assert env.python("import alpha, beta, sys; print(alpha.VERSION, sys.prefix)") == f"1.0 {env.root}/t"
     assert sorted(p.name for p in env.site_packages().iterdir() if not p.name.startswith("_")) == [
         "alpha-1.0.dist-info", "alpha.py", "beta-1.0.dist-info", "beta.py",
@@ -220,6 +225,12 @@ def test_compiled_code_that_python_leaves_is_no_damage(env: Env) -> None:
     assert env.change().action == "none"
 
 
+def _garbage(env: Env) -> None:
+    file = env.house / "beta-1.0-py3-none-any.whl"
+    file.write_bytes(b"PK")
+    env.pinned["beta"] = Pinned("beta", "1.0", (hashlib.sha256(b"PK").hexdigest(),))
+
+
 FAULTS: dict[str, tuple[Any, str]] = {
     "an-altered-wheel": (lambda env: wheel(env.house, "beta", "1.0", files={"beta.py": "# another\n"}), "hash"),
     "an-import-that-fails": (
@@ -231,16 +242,8 @@ FAULTS: dict[str, tuple[Any, str]] = {
         "alpha: import alpha",
     ),
     "a-need-that-is-not-locked": (lambda env: env.lock({"alpha": "1.0"}, alpha={"requires": ["omega>3"]}), "omega"),
-    "not-a-wheel": (lambda env: _garbage(env), "beta"),
+    "not-a-wheel": (_garbage, "beta"),
 }
-
-
-def _garbage(env: Env) -> None:
-    file = env.house / "beta-1.0-py3-none-any.whl"
-    file.write_bytes(b"PK")
-    import hashlib
-
-    env.pinned["beta"] = Pinned("beta", "1.0", (hashlib.sha256(b"PK").hexdigest(),))
 
 
 @pytest.mark.parametrize(
@@ -287,8 +290,6 @@ def test_a_build_that_was_killed_is_not_linked_and_the_next_apply_makes_it(env: 
     program = f"import os, pathlib, time\npathlib.Path({str(stop)!r}).write_text(str(os.getpid()))\ntime.sleep(600)\n"
     env.lock({"alpha": "1.0"}, alpha={"files": {"alpha.py": program}})
     killed = env.spec()
-    import threading
-
     ends: list[Applied] = []
     worker = threading.Thread(target=lambda: ends.append(env.apply()))
     worker.start()
@@ -314,3 +315,66 @@ def _family(pid: int) -> list[int]:
         if b"fragment" not in Path(f"/proc/{above}/cmdline").read_bytes():
             return found[::-1]
         found.append(above)
+
+
+def _by_hand(env: Env, how: str, *, to: str | None = None, keep: int | None = None) -> Applied:
+    """`env rollback` or `env gc` of the environment."""
+    wanted = env.desired()
+    opened, pool = journal.Journal(env.control.state.journal), env.site.pool(wanted)
+    try:
+        engine = Engine(wanted, pool, Selection(), env.control.events.append)
+        rollback = how == "rollback"
+        targets = environments.rollback(engine, "t", to, "ada@desk") if rollback else environments.collection(engine, "t")
+        return environments.carry_out(engine, targets, keep, opened, env.control.state.holder(), 60.0)
+    finally:
+        pool.close()
+        env.site.close()
+        opened.close()
+
+
+def test_a_rollback_sticks_until_the_lock_changes_or_it_is_taken_back(env: Env) -> None:
+    env.lock({"alpha": "1.0"})
+    env.converge()
+    first = env.linked.name
+    env.lock({"alpha": "2.0"})
+    env.converge()
+    second = env.linked.name
+    assert _by_hand(env, "rollback").outcomes[NODE].end is End.CONVERGED
+    assert (env.linked.name, env.python("import alpha; print(alpha.VERSION)")) == (first, "1.0")
+    hold = env.change().hold
+    assert hold is not None
+    assert (hold.code, hold.data["by"], hold.data["lock"]) == ("RolledBack", "ada@desk", second[:12])
+    before = env.site.records(NODE)
+    assert env.apply().outcomes[NODE].held == 1
+    assert (env.linked.name, env.site.records(NODE)) == (first, before)
+    assert _by_hand(env, "rollback", to=second).outcomes[NODE].end is End.CONVERGED
+    assert (env.linked.name, env.change().action) == (second, "none")
+    _by_hand(env, "rollback", to=first)
+    env.lock({"alpha": "3.0"})
+    env.converge()
+    assert env.python("import alpha; print(alpha.VERSION)") == "3.0"
+
+
+def test_a_rollback_takes_no_damaged_build_and_none_that_is_not_there(env: Env) -> None:
+    env.lock({"alpha": "1.0"})
+    env.converge()
+    with pytest.raises(Usage, match="NoEarlierBuild"):
+        _by_hand(env, "rollback")
+    with pytest.raises(Usage, match="NoSuchBuild"):
+        _by_hand(env, "rollback", to="0123456789ab-1")
+    (env.site_packages() / "alpha.py").write_text("VERSION = 'x'\n")
+    env.lock({"alpha": "2.0"})
+    env.converge()
+    second = env.linked
+    ended = _by_hand(env, "rollback").outcomes[NODE]
+    assert "is not as it was sealed" in str(ended.data["output"])
+    assert (env.linked, env.change().action) == (second, "none")
+
+
+def test_clean_up_by_hand(env: Env) -> None:
+    for version in ("1.0", "2.0", "3.0"):
+        env.lock({"alpha": version})
+        env.converge()
+    assert len(env.builds()) == 3
+    assert _by_hand(env, "gc", keep=1).outcomes[NODE].end is End.CONVERGED
+    assert (env.builds(), env.change().action) == ([env.linked.name], "none")

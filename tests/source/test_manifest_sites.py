@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 import yaml
 
-from reconciler.model.desired import DesiredState, FileSpec, PackageSpec, Resource
+from reconciler.model.desired import DesiredState, FileSpec, PackageSpec, PythonEnvironmentSpec, Resource
 from reconciler.model.schema import json_schema
 from reconciler.render.problems import problem_text
 from reconciler.source import load_desired, validate_path
@@ -27,6 +27,8 @@ def _line(resource: Resource) -> str:
         said = f" {spec.version or spec.ensure}"
     elif isinstance(spec, FileSpec):
         said = f" {spec.owner}:{spec.group} {spec.mode:04o} {len(spec.content)} bytes{' repository' * spec.repository}"
+    elif isinstance(spec, PythonEnvironmentSpec):
+        said = f" python {spec.python}, {len(spec.versions)} packages of which {', '.join(spec.pins)}, from {spec.wheelhouse}"
     return f"    {resource.id}{said}{' on ' + ', '.join(limits) if limits else ''} ({resource.origin})"
 
 

@@ -8,7 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-from typing import Any, Dict, List
+from contextlib import contextmanager
+from typing import Any, Dict, Iterator, List
 
 from reconciler.node import files, state
 from reconciler.node.fragments import builds
@@ -82,14 +83,26 @@ def _make(build: str, folder: str, arguments: Dict[str, Any]) -> None:
     base = builds.interpreter(series)
     if base is None:
         raise Failed("there is no python%s" % series)
-    _call([base, "-m", "venv", "--without-pip", build])
     python = os.path.join(build, "bin", "python")
-    _install(python, base, lock, arguments, os.path.join(folder, CACHE))
+    with _stage("made"):
+        _call([base, "-m", "venv", "--without-pip", build])
+    with _stage("installed"):
+        _install(python, base, lock, arguments, os.path.join(folder, CACHE))
     found, wanted = builds.distributions(build), set(arguments["versions"])
     if set(found) != wanted:
         raise Failed("installed is not what is locked: %s" % ", ".join(sorted(set(found) ^ wanted)))
-    _call([python, "-IB", "-c", CHECK], stdin=json.dumps(arguments["pins"]), deadline=IMPORTS)
-    _seal(build, found, arguments)
+    with _stage("imported"):
+        _call([python, "-IB", "-c", CHECK], stdin=json.dumps(arguments["pins"]), deadline=IMPORTS)
+    with _stage("sealed"):
+        _seal(build, found, arguments)
+
+
+@contextmanager
+def _stage(name: str) -> Iterator[None]:
+    """The time of a part goes into the step's record: what a slow build was slow at."""
+    began = time.monotonic()
+    yield
+    print("%s in %.1f s" % (name, time.monotonic() - began))
 
 
 def _install(python: str, base: str, lock: str, arguments: Dict[str, Any], cache: str) -> None:
@@ -105,9 +118,9 @@ def _install(python: str, base: str, lock: str, arguments: Dict[str, Any], cache
     if wheel is None:
         raise Failed("there is neither uv nor the pip that comes with %s" % base)
     pip = [python, os.path.join(wheel, "pip")]
-    quiet = ["--isolated", "--quiet", "--disable-pip-version-check", "--no-cache-dir"]
-    _call([*pip, "install", *quiet, "--no-warn-script-location", *where])
-    _call([*pip, "check", *quiet])
+    common = ["--isolated", "--disable-pip-version-check", "--no-cache-dir"]
+    _call([*pip, "install", "--quiet", *common, "--no-warn-script-location", *where])
+    _call([*pip, "check", *common])  # not quiet: that hides what is wrong
 
 
 def _call(argv: List[str], stdin: str = "", deadline: float = 3600.0) -> None:
@@ -176,8 +189,12 @@ def _switch_to(arguments: Dict[str, Any]) -> None:
     """Also a rollback: `rejected` is then what the next apply must not bring back; without it nothing is rejected any more."""
     path, name = arguments["path"], arguments["name"]
     folder = builds.home(path, name)
-    if builds.read_json(os.path.join(folder, arguments["build"], builds.SEAL)) is None:
+    build = os.path.join(folder, arguments["build"])
+    seal = builds.read_json(os.path.join(build, builds.SEAL))
+    if seal is None:
         raise Failed("there is no whole build %s" % arguments["build"])
+    if builds.damage(build, seal):
+        raise Failed("build %s is not as it was sealed" % arguments["build"])
     place = os.path.join(folder, builds.REJECTED)
     if arguments.get("rejected"):
         state.write_atomically(place, json.dumps(arguments["rejected"]).encode(), 0o644)

@@ -143,12 +143,14 @@ def _build(folder: str, name: str, judged: bool, sizes: bool) -> Dict[str, Any]:
 def look(arguments: Dict[str, Any]) -> Dict[str, Any]:
     """`path`, `name`; `lock` (12 hex digits), `python` (a series), `versions` and `wheelhouse` of what is wanted.
 
-    Only what is linked and what has the wanted lock is compared with its seal. With `sizes` also bytes and users of each build.
+    Only what is linked and what has the wanted lock is compared with its seal. With `sizes` all are, and bytes and users of each
+    are told. Without `judge` none is.
     """
     path, name = arguments["path"], arguments["name"]
     folder, link, lock = home(path, name), linked(path, name), arguments.get("lock")
-    sizes = bool(arguments.get("sizes"))
-    found = {b: _build(folder, b, b == link.get("target") or b[:12] == lock, sizes) for b in builds(folder)}
+    sizes, judge = bool(arguments.get("sizes")), arguments.get("judge", True)
+    meant = [b for b in builds(folder) if judge and (sizes or b == link.get("target") or b[:12] == lock)]
+    found = {b: _build(folder, b, b in meant, sizes) for b in builds(folder)}
     answer: Dict[str, Any] = {"link": link, "builds": found, "rejected": read_json(os.path.join(folder, REJECTED))}
     if sizes:
         used = users(path, name)
