@@ -70,7 +70,8 @@ class Builds:
 
     def next(self, lock: str) -> str:
         """The name of the build that would be made of a lock."""
-        numbers = [int(name.rpartition("-")[2]) for name in self.builds if name.startswith(f"{lock[:12]}-")]
+        known = [*self.builds, *([self.link.value] if isinstance(self.link, Value) else [])]
+        numbers = [int(name.rpartition("-")[2]) for name in known if name.startswith(f"{lock[:12]}-")]
         return f"{lock[:12]}-{max(numbers, default=0) + 1}"
 
 

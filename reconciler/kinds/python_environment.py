@@ -122,7 +122,10 @@ def _changes(here: Builds, observed: Fields | None, target: str) -> tuple[FieldC
     fields = [FieldChange("build", before["build"], target)]
     if before["lock"] != target[:12]:
         return (*fields, FieldChange("lock", before["lock"], target[:12]))
-    damage = here.builds[str(before["build"])].damage if before["build"] in here.builds else None
+    build = here.builds.get(str(before["build"]))
+    if build is None or not build.sealed:
+        return (*fields, FieldChange("seal", None, "whole"))
+    damage = build.damage
     if damage is None:
         return tuple(fields)
     packages = list(damage.packages.items())[:SHOWN]

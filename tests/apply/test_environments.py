@@ -126,6 +126,23 @@ def test_damage_is_shown_and_healed_as_a_new_build_while_a_process_goes_on(env: 
     assert env.apply().plan.changes == 0
 
 
+def test_a_build_that_lost_its_seal_stays_while_it_is_used(env: Env) -> None:
+    env.converge()
+    old = env.linked
+    user = subprocess.Popen((str(old / "bin/python"), "-c", "input()"), stdin=subprocess.PIPE, cwd="/")
+    try:
+        (old / ".sealed.json").unlink()
+        assert env.fields() == {"build": (old.name, f"{old.name[:-2]}-2"), "seal": (None, "whole")}
+        env.converge()
+        assert env.linked.name == f"{old.name[:-2]}-2"
+        assert (old / "bin/python").exists()
+    finally:
+        user.communicate(b"\n")
+    (env.site_packages() / "alpha.py").unlink()
+    env.converge()
+    assert not old.exists()
+
+
 def test_compiled_code_that_python_leaves_is_no_damage(env: Env) -> None:
     env.converge()
     cache = env.site_packages() / "__pycache__"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from reconciler.facts import available, file, hostname, order, os_release, packages
+from reconciler.facts import available, environment_builds, file, hostname, order, os_release, packages
 from reconciler.facts import raw as raw_text
 from reconciler.model.fact import Fact, Facts, Raw
 from tests.cases import is_fact, keyed, raw, values
@@ -31,6 +31,7 @@ PARSERS: dict[str, tuple[str, str, Parser]] = {
     "locks": ("versionlock", "versionlock", packages.locks),
     "dnf": ("available", "repoquery", lambda f: available.offered(f, "dnf")),
     "apt": ("available", "madison", lambda f: available.offered(f, "apt")),
+    "environment": ("environment:x", "environment", lambda f: environment_builds.found(f, "x")),
     "stat": ("file:/x", "stat", lambda f: file.place(f, "/x")),
 }
 ERRORS = ["", "missing", "denied", "deadline", "too-large", "not-regular", "not-recorded", "io", "something new"]

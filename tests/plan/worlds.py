@@ -30,6 +30,7 @@ from reconciler.model.plan import Change, NodePlan, Plan, Selection, Step
 from reconciler.plan.build import build_plan, follow_up
 from reconciler.plan.scope import first_probes
 from tests.cases import raw
+from tests.plan import environments
 
 Case = Mapping[str, Any]
 RELEASES = {
@@ -40,7 +41,7 @@ RELEASES = {
 
 
 def resource(said: Case, line: int = 1) -> Resource:
-    """`package`, `file` or `hostname` names it; the rest is its spec."""
+    """`package`, `file`, `environment` or `hostname` names it; the rest is its spec."""
     spec: Spec
     if "package" in said:
         ensure = str(said.get("ensure", "present"))
@@ -51,6 +52,8 @@ def resource(said: Case, line: int = 1) -> Resource:
         content = base64.b64decode(said["content64"]) if "content64" in said else str(said.get("content", "")).encode()
         more = {key: said[key] for key in ("owner", "group", "mode", "repository") if key in said}
         spec, name = FileSpec(said["file"], content, **more), ("File", said["file"])
+    elif "environment" in said:
+        spec, name = environments.spec(said), ("PythonEnvironment", said["environment"])
     else:
         spec, name = HostnameSpec(said["hostname"]), ("Hostname", said["hostname"])
     return Resource(ResourceId(*name), spec, Origin("site.yaml", line), said.get("distribution"), said.get("manager"))
@@ -106,6 +109,8 @@ def answer(probe: Probe, case: Case) -> tuple[Raw, ...]:
     if kind == "content":
         at = found["files"][path]
         return (Raw(base64.b64decode(at["content64"])) if "content64" in at else _text(at.get("content", "")),)
+    if kind == "environment":
+        return (environments.answer(found),)
     if kind == "hostname":
         return tuple(_text(said) for said in found["hostname"])
     if kind == "versionlock":
@@ -179,6 +184,8 @@ def _step(step: Step) -> Iterator[str]:
     yield f"step {step.number} {step.title}: {', '.join(map(str, step.resources))}"
     for command in step.action.get("commands", ()):
         yield f"    $ {shlex.join(command['argv'])}"
+        if "arguments" in command:
+            yield f"    = {command['fragment']} {json.dumps(command['arguments'], sort_keys=True)}"
         yield from (f"    < {line}" for line in command.get("stdin", "").splitlines())
     if file := step.action.get("file"):
         yield f"    > {file['path']} {file['mode']:04o} {file['owner']}:{file['group']}"

@@ -1,4 +1,4 @@
-"""Parts of the program that come with the probe that needs them: a node that is only asked for packages gets none."""
+"""Parts of the program that come with the probe or step that needs them: a node that is only asked for packages gets none."""
 
 import base64
 import sys

@@ -56,8 +56,10 @@ def _build(arguments: Dict[str, Any]) -> None:
     folder = builds.home(arguments["path"], arguments["name"])
     build = os.path.join(folder, arguments["build"])
     files.make_directories(folder)
-    _remove_halves(folder)
-    if not os.path.exists(build):
+    _remove_halves(arguments["path"], arguments["name"])
+    if builds.read_json(os.path.join(build, builds.SEAL)) is None:
+        if os.path.exists(build):
+            raise Failed("%s is in use, and not a whole build" % build)
         try:
             _make(build, folder, arguments)
         except BaseException:
@@ -69,11 +71,14 @@ def _build(arguments: Dict[str, Any]) -> None:
     collect(arguments)
 
 
-def _remove_halves(folder: str) -> None:
-    """Builds that were cut off: nobody can use them, and nobody else builds while this step's lease is held."""
-    for name in builds.builds(folder):
-        if builds.read_json(os.path.join(folder, name, builds.SEAL)) is None:
-            shutil.rmtree(os.path.join(folder, name))
+def _remove_halves(path: str, name: str) -> None:
+    """Builds that were cut off; nobody else builds while this lease is held. One whose seal somebody took is left to its users."""
+    folder, link = builds.home(path, name), builds.linked(path, name).get("target")
+    halves = [b for b in builds.builds(folder) if builds.read_json(os.path.join(folder, b, builds.SEAL)) is None]
+    used = builds.users(path, name) if halves else {}
+    for build in halves:
+        if build != link and not used[build]:
+            shutil.rmtree(os.path.join(folder, build))
     shutil.rmtree(os.path.join(folder, CACHE), ignore_errors=True)
 
 
