@@ -95,14 +95,16 @@ def measure(desk: Desk, node: LabNode, runs: int) -> None:
     """All figures, as a table."""
     print("| what | median s | fastest | slowest | |\n|---|---|---|---|---|")
     desk.declare(node.address)
-    builds, applies = [], []
+    builds, applies, linked = [], [], []
     for _ in range(runs):
         applies.append(desk.call("apply"))
         builds.append(_step(node, "build-environment"))
+        linked.append(float(_parts(node).split("linked after ")[1].split()[0]))
         print(f"build: {_parts(node)}; load {os.getloadavg()[0]:.1f}", file=sys.stderr)
         node.run("touch /opt/ai/env/torch/lib/python3.11/site-packages/torch/version.py")  # damage: the next apply builds anew
     applies.append(desk.call("apply"))
-    _told("build on the node, from the wheelhouse", builds, _parts(node))
+    _told("from the wheelhouse to the link, on the node", linked, _parts(node))
+    _told("the same with all bytecode and the clean-up", builds)
     _told("the whole apply", applies)
     _told("plan, nothing to do", [desk.call("plan") for _ in range(runs)], "17,000 files compared with their seal")
     desk.declare(node.address, ", six: 1.17.0")

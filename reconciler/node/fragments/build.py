@@ -53,6 +53,7 @@ def run(arguments: Dict[str, Any]) -> int:
 
 
 def _build(arguments: Dict[str, Any]) -> None:
+    began = time.monotonic()
     folder = builds.home(arguments["path"], arguments["name"])
     build = os.path.join(folder, arguments["build"])
     files.make_directories(folder)
@@ -68,6 +69,9 @@ def _build(arguments: Dict[str, Any]) -> None:
         finally:
             shutil.rmtree(os.path.join(folder, CACHE), ignore_errors=True)
     switch(arguments["path"], arguments["name"], arguments["build"])
+    print("linked after %.1f s" % (time.monotonic() - began))
+    with _stage("compiled"):
+        _compile(build)
     collect(arguments)
 
 
@@ -97,7 +101,7 @@ def _make(build: str, folder: str, arguments: Dict[str, Any]) -> None:
     if set(found) != wanted:
         raise Failed("installed is not what is locked: %s" % ", ".join(sorted(set(found) ^ wanted)))
     with _stage("imported"):
-        _call([python, "-IB", "-c", CHECK], stdin=json.dumps(arguments["pins"]), deadline=IMPORTS)
+        _call([python, "-I", "-c", CHECK], stdin=json.dumps(arguments["pins"]), deadline=IMPORTS)
     with _stage("sealed"):
         _seal(build, found, arguments)
 
@@ -116,7 +120,7 @@ def _install(python: str, base: str, lock: str, arguments: Dict[str, Any], cache
     if uv:
         # the cache beside the builds: what is unpacked there is linked into the build, not copied
         common = ["--quiet", "--no-config", "--cache-dir", cache, "--python", python]
-        _call([uv, "pip", "install", "--compile-bytecode", *common, *where])
+        _call([uv, "pip", "install", *common, *where])
         _call([uv, "pip", "check", *common])
         return
     wheel = builds.pip_wheel(base, arguments["python"])
@@ -124,7 +128,7 @@ def _install(python: str, base: str, lock: str, arguments: Dict[str, Any], cache
         raise Failed("there is neither uv nor the pip that comes with %s" % base)
     pip = [python, os.path.join(wheel, "pip")]
     common = ["--isolated", "--disable-pip-version-check", "--no-cache-dir"]
-    _call([*pip, "install", "--quiet", *common, "--no-warn-script-location", *where])
+    _call([*pip, "install", "--quiet", "--no-compile", *common, "--no-warn-script-location", *where])
     _call([*pip, "check", *common])  # not quiet: that hides what is wrong
 
 
@@ -148,6 +152,14 @@ def _call(argv: List[str], stdin: str = "", deadline: float = 3600.0) -> None:
     if process.returncode:
         lines = said.decode("utf-8", "replace").splitlines()[-TAIL:]
         raise Failed("%s ended with %d:\n%s" % (os.path.basename(argv[0]), process.returncode, "\n".join(lines)))
+
+
+def _compile(build: str) -> None:
+    """Bytecode of what no import check touched: jobs may not write it. Some packages have files that are no Python: no matter."""
+    try:
+        _call([os.path.join(build, "bin", "python"), "-m", "compileall", "-qq", "-j", "0", os.path.join(build, "lib")])
+    except Failed as e:
+        print("not all could be compiled: %s" % e)
 
 
 def _seal(build: str, found: Dict[str, str], arguments: Dict[str, Any]) -> None:
