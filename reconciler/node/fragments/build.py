@@ -158,8 +158,8 @@ def _compile(build: str) -> None:
     """Bytecode of what no import check touched: jobs may not write it. Some packages have files that are no Python: no matter."""
     try:
         _call([os.path.join(build, "bin", "python"), "-m", "compileall", "-qq", "-j", "0", os.path.join(build, "lib")])
-    except Failed as e:
-        print("not all could be compiled: %s" % e)
+    except Failed:
+        print("some files are no Python")
 
 
 def _seal(build: str, found: Dict[str, str], arguments: Dict[str, Any]) -> None:
