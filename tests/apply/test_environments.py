@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import http.server
 import os
 import shutil
 import signal
@@ -195,6 +197,29 @@ def test_a_missing_wheel_is_a_hold_that_names_it(env: Env) -> None:
     hold = env.change().hold
     assert hold is not None
     assert (hold.code, hold.data["names"]) == ("WheelsMissing", ["beta"])
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing: what is asked for is of no interest."""
+
+
+@pytest.mark.parametrize("tool", ["pip", "uv"])
+def test_a_wheelhouse_can_be_a_url(env: Env, tool: str) -> None:
+    if tool == "pip":
+        _without_uv(env)
+    handler = functools.partial(_Quiet, directory=str(env.house))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_address[1]}/"
+        env.converge(wheelhouse=url)
+        before = env.linked
+        env.lock({"alpha": "2.0"})
+        (env.house / "alpha-2.0-py3-none-any.whl").unlink()
+        ended = env.apply(wheelhouse=url).outcomes[NODE]
+        server.shutdown()
+    assert (ended.reason, env.linked, env.builds()) == ("StepFailed", before, [before.name])
+    assert "alpha" in str(ended.data["output"])
 
 
 def test_what_a_node_lacks_is_a_hold(env: Env) -> None:
