@@ -40,6 +40,8 @@ class Declared:
 
     def lacks(self) -> str:
         """The code of what the declaration itself lacks; empty: nothing."""
+        if self.name.endswith(".d"):
+            return "environment-name"
         if not self.packages:
             return "environment-no-packages"
         return "" if self.python else "environment-no-python"
