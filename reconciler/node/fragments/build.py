@@ -11,7 +11,7 @@ import time
 from contextlib import contextmanager
 from typing import Any, Dict, Iterator, List
 
-from reconciler.node import files, state
+from reconciler.node import state
 from reconciler.node.fragments import builds
 from reconciler.node.work import ENVIRONMENT
 
@@ -56,7 +56,7 @@ def _build(arguments: Dict[str, Any]) -> None:
     began = time.monotonic()
     folder = builds.home(arguments["path"], arguments["name"])
     build = os.path.join(folder, arguments["build"])
-    files.make_directories(folder)
+    state.make_directories(folder, 0o755)
     _remove_halves(arguments["path"], arguments["name"])
     if builds.read_json(os.path.join(build, builds.SEAL)) is None:
         if os.path.exists(build):
