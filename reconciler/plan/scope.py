@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from reconciler.facts import os_release
 from reconciler.kinds import KINDS
 from reconciler.kinds.base import Context, Verdict
 from reconciler.model.desired import DesiredNode, FileSpec, Resource
-from reconciler.model.fact import Facts, Probe, Unknown, Value
+from reconciler.model.fact import Facts, Part, Probe, Run, Unknown, Value
 from reconciler.model.plan import WRITING, HoldReason, Selection
+from reconciler.model.units import DIRECTORY
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,23 @@ def probes_of(node: DesiredNode, resources: Iterable[Resource]) -> list[Probe]:
 
 
 def unique(probes: Iterable[Probe]) -> tuple[Probe, ...]:
-    return tuple({probe.key: probe for probe in probes}.values())
+    """Each key once; what several probes of a key gather is asked in one."""
+    found: dict[str, Probe] = {}
+    for probe in probes:
+        found[probe.key] = _together(found[probe.key], probe) if probe.key in found else probe
+    return tuple(found.values())
+
+
+def _together(one: Probe, other: Probe) -> Probe:
+    if one == other or len(one.parts) != len(other.parts):
+        return other
+    return Probe(other.key, tuple(_gathered(a, b) for a, b in zip(one.parts, other.parts, strict=True)))
+
+
+def _gathered(one: Part, other: Part) -> Part:
+    if isinstance(one, Run) and isinstance(other, Run):
+        return replace(other, gathered=tuple(dict.fromkeys((*one.gathered, *other.gathered))))
+    return other
 
 
 def scope(node: DesiredNode, facts: Facts, selection: Selection) -> Scope:
@@ -58,7 +75,7 @@ def scope(node: DesiredNode, facts: Facts, selection: Selection) -> Scope:
         mine = [r for r in mine if r.distribution in (None, name) and r.manager in (None, manager)]
     else:  # what is declared once a distribution is one resource of the node all the same
         mine = list({r.id: r for r in mine}.values())
-    return Scope(tuple(mine), Context(facts, manager, _pending(mine, facts)), hold)
+    return Scope(tuple(mine), Context(facts, manager, _pending(mine, facts), _written(mine, facts)), hold)
 
 
 def _pending(mine: list[Resource], facts: Facts) -> tuple[tuple[str, str], ...]:
@@ -71,6 +88,17 @@ def _pending(mine: list[Resource], facts: Facts) -> tuple[tuple[str, str], ...]:
         if KINDS["File"].compare(spec, Context(facts)).action in WRITING:
             found.append((PurePosixPath(spec.path).name, spec.content.decode("utf-8", "replace")))
     return tuple(found)
+
+
+def _written(mine: list[Resource], facts: Facts) -> Mapping[str, tuple[str, ...]]:
+    """Files that will be written and that units care for: those that change a unit, and those that name units to restart."""
+    found = {}
+    for resource in mine:
+        spec = resource.spec
+        cared = isinstance(spec, FileSpec) and (spec.restart or spec.path.startswith(f"{DIRECTORY}/"))
+        if isinstance(spec, FileSpec) and cared and KINDS["File"].compare(spec, Context(facts)).action in WRITING:
+            found[spec.path] = spec.restart
+    return found
 
 
 def judge(found: Scope) -> list[tuple[Resource, Verdict]]:
