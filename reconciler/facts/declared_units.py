@@ -50,7 +50,8 @@ class UnitState:
     `standing`: started, starting, stopping, stopped, failed, working and ended (a oneshot at, and after, its work), crash-looping
     (it died and systemd is about to start it again). `since`: when it last began to start, in microseconds of the node's monotonic
     clock, Absent(NeverStarted) where it did not. `skipped`: its conditions were not met when it was to be started last.
-    `forgotten`: a oneshot that nothing refers to: when it ended, systemd no longer knows that it ran.
+    `passing`: a oneshot without RemainAfterExit; `referred`: something loaded wants or triggers the unit. A passing one that is not
+    referred to is forgotten at its end: systemd no longer knows that it ran.
     """
 
     load: Fact[str]
@@ -64,7 +65,8 @@ class UnitState:
     exit_status: Fact[int]
     drop_ins: tuple[str, ...]
     skipped: bool
-    forgotten: bool
+    passing: bool
+    referred: bool
 
 
 def probe(name: str) -> Probe:
@@ -115,7 +117,6 @@ def _switch(fields: dict[str, str], key: str) -> Fact[bool]:
 
 
 def unit_state(fields: dict[str, str]) -> UnitState:
-    kept = any(fields.get(key) for key in ("TriggeredBy", "WantedBy", "RequiredBy"))
     passing = fields.get("Type") == "oneshot" and fields.get("RemainAfterExit") != "yes"
     tried = fields.get("ConditionTimestampMonotonic", "0") not in ("", "0")
     return UnitState(
@@ -130,7 +131,8 @@ def unit_state(fields: dict[str, str]) -> UnitState:
         exit_status=_whole(fields, "ExecMainStatus"),
         drop_ins=tuple(fields.get("DropInPaths", "").split()),
         skipped=tried and fields.get("ConditionResult") == "no",
-        forgotten=passing and not kept,
+        passing=passing,
+        referred=any(fields.get(key) for key in ("TriggeredBy", "WantedBy", "RequiredBy")),
     )
 
 

@@ -23,6 +23,11 @@ def file_of(spec: UnitSpec) -> FileSpec | None:
     return FileSpec(unit_path(spec.name), spec.content, restart=(spec.name,) if restarts_itself(spec.name) else ())
 
 
+def new_content(verdict: Verdict) -> bool:
+    """Whether what is written says something else: a mode or an owner alone is no reason to restart."""
+    return any(field.path in ("content", "type") for field in verdict.fields)
+
+
 class SystemdUnit:
     """Named by the unit, its type included. A template has a content and nothing else."""
 
@@ -69,7 +74,7 @@ class SystemdUnit:
         if not is_template(spec.name):
             state = declared_units.unit(context.facts, spec.name)
             assert isinstance(state, Value)
-            due = self._due(spec, state.value, context, bool(content.fields))
+            due = self._due(spec, state.value, context)
             if isinstance(due, Unknown):
                 return held(due.why, observed, detail=due.detail)
             writes, drop_ins = bool(content.fields), any(path in context.written for path in unit_rules.own_drop_ins(spec))
@@ -81,12 +86,10 @@ class SystemdUnit:
         created = observed is None
         return Verdict(Action.CREATE if created else Action.UPDATE, tuple(fields), observed=observed, diff=content.diff)
 
-    def _due(self, spec: UnitSpec, state: UnitState, context: Context, content: bool) -> tuple[str, ...] | Unknown:
+    def _due(self, spec: UnitSpec, state: UnitState, context: Context) -> tuple[str, ...] | Unknown:
         """Files that were, or in this plan are, written after the unit began to start: why it has to be started anew."""
         names = {spec.name, template_of(spec.name)}
         now = [path for path, units in context.written.items() if names & set(units)]
-        if content and restarts_itself(spec.name):
-            now.append(unit_path(spec.name))
         notes = restarts.notes(context.facts)
         if isinstance(notes, Unknown):
             return notes
@@ -108,13 +111,20 @@ class SystemdUnit:
         return Resource(ResourceId("File", file.path), file, resource.origin)
 
     def steps(self, todo: Todo, context: Context) -> tuple[Draft, ...]:
-        """All contents first, so that one reload of systemd sees all of them."""
+        """All contents first, then one reload of systemd that sees all of them, then unit after unit."""
         drafts = []
-        written = [(self._as_file(r), v, r.id) for r, v in todo if self._writes(v)]
-        for as_file, verdict, identity in written:
-            (draft,) = _FILE.steps([(as_file, verdict)], context)
-            drafts.append(Draft("write-unit", (identity,), draft.action))
+        for resource, verdict in todo:
+            if self._writes(verdict):
+                (draft,) = _FILE.steps([(self._as_file(resource), verdict)], context)
+                file = dict(draft.action["file"])
+                if not new_content(verdict):
+                    file.pop("restart", None)
+                drafts.append(Draft("write-unit", (resource.id,), {"file": file}))
+        loaded = tuple(r.id for r, v in todo if self._writes(v) or any(f.path == "loaded" for f in v.fields))
+        if loaded:
+            drafts.append(unit_steps.reload(loaded))
         for resource, verdict in todo:
             assert isinstance(resource.spec, UnitSpec)
-            drafts.append(unit_steps.draft(resource.id, resource.spec, verdict, writes=self._writes(verdict)))
+            if draft_of_unit := unit_steps.draft(resource.id, resource.spec, verdict, writes=self._writes(verdict)):
+                drafts.append(draft_of_unit)
         return tuple(drafts)

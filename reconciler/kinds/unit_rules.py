@@ -89,31 +89,47 @@ def _enabling(spec: UnitSpec, state: UnitState, *, changing: bool) -> HoldReason
     return None
 
 
-def has_install(content: bytes) -> bool:
-    """Whether the text says anything in [Install]."""
-    section = b""
+def settings(content: bytes) -> list[tuple[bytes, bytes, bytes]]:
+    """Section, key and value of each line of a unit file that says any; systemd.syntax(7), but for continued lines."""
+    section, found = b"", []
     for line in content.splitlines():
         words = line.strip()
         if words.startswith(b"["):
-            section = words
-        elif section == b"[Install]" and b"=" in words and words[:1] not in (b"#", b";"):
-            return True
-    return False
+            section = words.strip(b"[]")
+        elif words[:1] not in (b"#", b";") and b"=" in words:
+            key, _, value = words.partition(b"=")
+            found.append((section, key.strip(), value.strip()))
+    return found
+
+
+def has_install(content: bytes) -> bool:
+    """Whether the text says anything in [Install]."""
+    return any(section == b"Install" for section, _, _ in settings(content))
+
+
+def _passing(spec: UnitSpec, state: UnitState) -> bool:
+    """Whether it is a oneshot that is over when it has ended, by what is declared or, where that is nothing, by what is there."""
+    if spec.content is None:
+        return state.passing
+    said = {key: value.lower() for section, key, value in settings(spec.content) if section == b"Service"}
+    return said.get(b"Type") == b"oneshot" and said.get(b"RemainAfterExit") not in (b"yes", b"true", b"on", b"1")
 
 
 def _running(spec: UnitSpec, state: UnitState, standing: str, *, changing: bool) -> HoldReason | None:
     about = {"unit": spec.name}
     if spec.state is not None and standing in ("starting", "stopping"):
         return HoldReason("UnitInTransition", {**about, "state": standing})
-    if spec.state != "started" or changing:
+    if spec.state != "started":
+        return None
+    if _passing(spec, state) and standing == "stopped" and not state.referred and not spec.enabled:
+        return HoldReason("NotRemembered", about)
+    if changing:
         return None
     if standing == "crash-looping":
         said = {"restarts": state.restarts, "result": state.result, "status": state.exit_status}
         return HoldReason("CrashLooping", {**about, **{k: v.value if isinstance(v, Value) else None for k, v in said.items()}})
     if standing == "stopped" and state.skipped:
         return HoldReason("ConditionsNotMet", about)
-    if standing == "stopped" and state.forgotten and text(state.load) == "loaded" and not spec.enabled:
-        return HoldReason("NotRemembered", about)
     return None
 
 

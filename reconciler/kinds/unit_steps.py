@@ -14,17 +14,21 @@ DEADLINE = 300.0  # seconds: a stop of 90 s (systemd's default), a start of 90 s
 KILL_AFTER = 600
 
 
-def draft(identity: ResourceId, spec: UnitSpec, verdict: Verdict, *, writes: bool) -> Draft:
-    """One step for all that is not the content of a file. `writes`: the content was written by a step before."""
+def reload(units: tuple[ResourceId, ...]) -> Draft:
+    """Let systemd read what was written of `units`."""
+    return Draft(
+        "reload-units", units, {"commands": [{"argv": ["systemctl", "daemon-reload"]}], "kill_after": KILL_AFTER}, DEADLINE
+    )
+
+
+def draft(identity: ResourceId, spec: UnitSpec, verdict: Verdict, *, writes: bool) -> Draft | None:
+    """One step for all of a unit that is not a file's content. `writes`: the content was written by a step before."""
+    if is_template(spec.name):
+        return None
     changed = {f.path: f for f in verdict.fields}
-    commands: list[dict[str, Any]] = []
-    if writes or "loaded" in changed:
-        commands.append({"argv": ["systemctl", "daemon-reload"]})
-    if not is_template(spec.name):
-        commands += _enabling(spec, changed, writes=writes)
     title, running = _running(spec, changed)
-    commands += running
-    return Draft(title, (identity,), {"commands": commands, "kill_after": KILL_AFTER}, DEADLINE)
+    commands = _enabling(spec, changed, writes=writes) + running
+    return Draft(title, (identity,), {"commands": commands, "kill_after": KILL_AFTER}, DEADLINE) if commands else None
 
 
 def _enabling(spec: UnitSpec, changed: Mapping[str, FieldChange], *, writes: bool) -> list[dict[str, Any]]:

@@ -25,5 +25,5 @@ def unit_path(name: str) -> str:
 
 
 def restarts_itself(name: str) -> bool:
-    """Whether new content of the unit is a reason to restart it."""
-    return not is_template(name) and name.rpartition(".")[2] not in _NOT_RESTARTED
+    """Whether new content of the unit is a reason to restart it; of a template, its instances."""
+    return name.rpartition(".")[2] not in _NOT_RESTARTED

@@ -8,8 +8,8 @@ STEADY = 3.0  # seconds that a service has to run without a break: most that can
 PATIENCE = 120.0  # seconds to get there: systemd itself gives a start 90 (DefaultTimeoutStartSec)
 PAUSE = 0.2
 LINES = 12  # of the unit's journal, in the answer of one that is ill
-TOLD = ("ActiveState", "SubState", "Result", "ExecMainStatus", "NRestarts", "ConditionResult")
-SHOW = ("systemctl", "show", "--property=Id,Type,InvocationID,Job," + ",".join(TOLD), "--")
+TOLD = ("ActiveState", "SubState", "Result", "ExecMainStatus", "NRestarts")
+SHOW = ("systemctl", "show", "--property=Id,Type,InvocationID,Job,ConditionResult," + ",".join(TOLD), "--")
 
 Fields = Dict[str, str]
 

@@ -9,7 +9,8 @@ from pathlib import PurePosixPath
 from reconciler.facts import os_release
 from reconciler.kinds import KINDS
 from reconciler.kinds.base import Context, Verdict
-from reconciler.model.desired import DesiredNode, FileSpec, Resource
+from reconciler.kinds.systemd_unit import file_of, new_content
+from reconciler.model.desired import DesiredNode, FileSpec, Resource, UnitSpec
 from reconciler.model.fact import Facts, Part, Probe, Run, Unknown, Value
 from reconciler.model.plan import WRITING, HoldReason, Selection
 from reconciler.model.units import DIRECTORY
@@ -91,13 +92,17 @@ def _pending(mine: list[Resource], facts: Facts) -> tuple[tuple[str, str], ...]:
 
 
 def _written(mine: list[Resource], facts: Facts) -> Mapping[str, tuple[str, ...]]:
-    """Files that will be written and that units care for: those that change a unit, and those that name units to restart."""
+    """Files that will be written and that units care for, each with the units to restart: those that files name, and whose own
+    content it is."""
     found = {}
     for resource in mine:
         spec = resource.spec
-        cared = isinstance(spec, FileSpec) and (spec.restart or spec.path.startswith(f"{DIRECTORY}/"))
-        if isinstance(spec, FileSpec) and cared and KINDS["File"].compare(spec, Context(facts)).action in WRITING:
-            found[spec.path] = spec.restart
+        file = file_of(spec) if isinstance(spec, UnitSpec) else spec
+        if not isinstance(file, FileSpec) or not (file.restart or file.path.startswith(f"{DIRECTORY}/")):
+            continue
+        verdict = KINDS["File"].compare(file, Context(facts))
+        if verdict.action in WRITING:
+            found[file.path] = file.restart if file is spec or new_content(verdict) else ()
     return found
 
 

@@ -23,6 +23,7 @@ TITLES = {
     "write-file": "writing",
     "write-hosts": "writing",
     "write-unit": "writing",
+    "reload-units": "loading",
     "set-unit": "setting",
     "start-unit": "starting",
     "stop-unit": "stopping",

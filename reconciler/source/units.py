@@ -14,7 +14,7 @@ from reconciler.source.report import Report
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """Makes the units of nodes. `content`: the bytes that a `source` names; `first`: whether it is the first time that this is said."""
+    """Makes the units of nodes. `content`: the bytes that a `source` names; `first`: whether this was not said before."""
 
     report: Report
     content: Callable[[Said], bytes | None]
