@@ -19,5 +19,6 @@ def note(units: List[str], path: str) -> None:
     """From now on each of `units` that began to start before this moment has an older `path`. Notes of earlier boots go."""
     known: Dict[str, Any] = state.read_record(_file()) or {}
     kept = known.get("units", {}) if known.get("boot_id") == state.boot_id() else {}
-    kept.update({name: {"path": path, "at": _now()} for name in units})
+    at = _now()
+    kept.update({name: {"path": path, "at": at} for name in units})
     state.write_record(_file(), {"boot_id": state.boot_id(), "units": kept})

@@ -30,7 +30,7 @@ def test_fresh_nodes_converge_and_then_nothing_is_written(lab: Lab, nodes: Nodes
     before = {node.name: truth.fingerprint(node) for node in machines}
 
     planned = site.ok("plan")
-    assert planned.verdict.startswith("24 changes on 3 nodes: lab-trio at ")
+    assert planned.verdict.startswith("33 changes on 3 nodes: lab-trio at ")
     assert site.run("plan", "--detailed-exitcode").code == 2
     assert "order: gpu01 (canary), then gpu[02-03]" in planned.stdout
     for node in machines:
@@ -38,7 +38,7 @@ def test_fresh_nodes_converge_and_then_nothing_is_written(lab: Lab, nodes: Nodes
         assert truth.lease(node) is None
 
     applied = site.ok("apply")
-    assert "24 changes on 3 nodes\n  gpu[01-03]  converged, 8 changes" in applied.stdout
+    assert "33 changes on 3 nodes\n  gpu[01-03]  converged, 11 changes" in applied.stdout
     for node in machines:
         as_declared(site, node)
 
