@@ -5,6 +5,8 @@ from __future__ import annotations
 from reconciler.kinds.base import Kind
 from reconciler.kinds.file import File
 from reconciler.kinds.hostname import Hostname
+from reconciler.kinds.hosts_entries import HostsEntries
 from reconciler.kinds.package import Package
+from reconciler.kinds.systemd_unit import SystemdUnit
 
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (Hostname(), Package(), File())}
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (Hostname(), HostsEntries(), Package(), File(), SystemdUnit())}

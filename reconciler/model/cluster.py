@@ -14,6 +14,8 @@ from reconciler.model.types import (
     AddressList,
     CountOrShare,
     FileMode,
+    HostName,
+    IpAddress,
     JumpHost,
     KeyPath,
     MirrorUrl,
@@ -23,6 +25,8 @@ from reconciler.model.types import (
     PackageState,
     Port,
     RepositoryPath,
+    Switch,
+    UnitName,
     refuse,
 )
 
@@ -46,11 +50,20 @@ class Ssh(Model):
 class ManagedFile(Model):
     """A file of the nodes. `source` may come from a farther layer (spec, profile), but has to come from one."""
 
-    later: ClassVar[frozenset[str]] = frozenset({"template", "secret", "restart"})
+    later: ClassVar[frozenset[str]] = frozenset({"template", "secret"})
     source: RepositoryPath | None = about(None, "file in the repository, copied as it is")
     owner: Account | None = about(None, "default root")
     group: Account | None = about(None, "default root")
     mode: FileMode | None = about(None, "octal; default 0644")
+    restart: tuple[UnitName, ...] | None = about(None, "units that are restarted when this file was written")
+
+
+class ManagedUnit(Model):
+    """A systemd unit of the nodes. What is left out stays as it is found."""
+
+    source: RepositoryPath | None = about(None, "file in the repository: the unit's /etc/systemd/system/NAME")
+    enabled: Switch | None = about(None, "whether it is started at boot")
+    state: Literal["started", "stopped"] | None = about(None, "whether it runs now")
 
 
 class NodeSettings(Model):
@@ -58,8 +71,8 @@ class NodeSettings(Model):
 
     later: ClassVar[frozenset[str]] = frozenset(
         {
-            "tier", "environments", "gpus", "rdma", "network", "time", "timezone", "hosts", "mounts", "directories",
-            "repositories", "kernelArgs", "kernelModules", "sysctl", "units", "users", "firewall", "selinux", "env",
+            "tier", "environments", "gpus", "rdma", "network", "time", "timezone", "mounts", "directories",
+            "repositories", "kernelArgs", "kernelModules", "sysctl", "users", "firewall", "selinux", "env",
             "labels", "policy", "remediation", "cordon", "suspend",
         }
     )  # fmt: skip
@@ -71,6 +84,8 @@ class NodeSettings(Model):
     )
     packages: dict[PackageName, PackageState | None] | None = about(None, "OS packages: a version, present or absent")
     files: dict[AbsolutePath, ManagedFile | None] | None = about(None, "files, by their path on the node")
+    hosts: dict[HostName, IpAddress | None] | None = about(None, "/etc/hosts beside the nodes: name and IP address")
+    units: dict[UnitName, ManagedUnit | None] | None = about(None, "systemd units, by their full name")
 
 
 class Node(NodeSettings):

@@ -6,7 +6,7 @@ import subprocess
 import time
 from typing import Any, Dict, List
 
-from reconciler.node import lease, state, steps, units
+from reconciler.node import lease, state, steps, units, watch
 
 TAIL = 16 << 10
 ENVIRONMENT = {
@@ -33,6 +33,8 @@ def _tail(data: bytes) -> str:
 def _command(command: Dict[str, Any]) -> Dict[str, Any]:
     began = time.monotonic()
     try:
+        if "watch" in command:
+            return dict(watch.watch(command["watch"]), seconds=round(time.monotonic() - began, 3))
         done = subprocess.run(
             command["argv"],
             input=command.get("stdin", "").encode(),
@@ -42,8 +44,8 @@ def _command(command: Dict[str, Any]) -> Dict[str, Any]:
             cwd="/",
         )
         result: Dict[str, Any] = {"status": done.returncode, "out": _tail(done.stdout), "err": _tail(done.stderr)}
-    except OSError as e:
-        result = {"status": None, "out": "", "err": e.strerror or str(e)}
+    except (OSError, subprocess.TimeoutExpired) as e:
+        result = {"status": None, "out": "", "err": getattr(e, "strerror", None) or str(e)}
     result["seconds"] = round(time.monotonic() - began, 3)
     return result
 

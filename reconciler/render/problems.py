@@ -25,6 +25,10 @@ _FORMS = {
     "node": "a node's name: lower-case letters, digits, '-' and '.', at most 63",
     "address": "a host name or an IP address",
     "port": "a port: 1 to 65535",
+    "host-name": "a host name: letters, digits, '-' and '.'",
+    "ip": "an IP address",
+    "switch": "true or false",
+    "unit": "a unit's full name: NAME.service, .socket, .timer, .path, .mount, .automount, .swap, .target or .slice",
 }
 # Codes whose sentence is about the value at a path: the path is said first.
 _OF_VALUES = {
@@ -50,6 +54,12 @@ _OF_VALUES = {
     "source-file-too-large": "'{found}' is {size} bytes, a managed file may have {limit}",
     "source-denied": "'{found}' cannot be read: {detail}",
     "source-io": "'{found}' cannot be read: {detail}",
+    "not-a-list": "has to be a list ([a, b]), not '{found}'",
+    "hosts-and-file": "/etc/hosts is declared under files as well: keep one",
+    "unit-and-file": "{found} is declared under files as well: keep one",
+    "unit-of-ours": "'{found}' is named as the units are that carry out steps: take another name",
+    "unit-says-nothing": "says nothing: write source, enabled or state",
+    "unit-template": "{found} is a template, which is no unit itself: name an instance of it (NAME@x)",
     "null-removes-nothing": "is empty, which removes what is said outside: nothing is; write a value, or drop the line",
 }
 _OTHERS = {

@@ -21,6 +21,13 @@ TITLES = {
     "package-transaction": "package transaction",
     "version-lock": "locking versions",
     "write-file": "writing",
+    "write-hosts": "writing",
+    "write-unit": "writing",
+    "reload-units": "loading",
+    "set-unit": "setting",
+    "start-unit": "starting",
+    "stop-unit": "stopping",
+    "restart-unit": "restarting",
 }
 
 
@@ -34,7 +41,7 @@ def step_text(event: Event) -> str:
     title = title_of(event)
     names = [r.partition("/")[2] for r in event.data.get("resources", ())]
     shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-    return f"{title} {safe(shown)}" if event.data["title"] == "write-file" else f"{title} ({safe(shown)})"
+    return f"{title} {safe(shown)}" if title.endswith("ing") else f"{title} ({safe(shown)})"
 
 
 class Progress:

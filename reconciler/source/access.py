@@ -80,7 +80,7 @@ class AccessReader:
 
 def _of(ssh: Leaves, key: str) -> str | int | None:
     said = ssh.get((key,))
-    return said.value if said else None
+    return said.value if said and not isinstance(said.value, tuple) else None
 
 
 def _jump_host(jump: str) -> tuple[str, int]:

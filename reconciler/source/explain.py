@@ -49,6 +49,8 @@ def _meaning(error: ErrorDetails, found: Any, report: Report) -> tuple[str, Data
         return "empty-block", {}
     if found is None:
         return "is-empty", {}
+    if kind == "tuple_type":
+        return "not-a-list", {"found": _text(found)}
     if kind in _BLOCKS:
         return "not-a-block", {} if isinstance(found, list) else {"found": _text(found)}
     if isinstance(found, dict | list) and kind != "versions-by-tier":

@@ -14,9 +14,9 @@ _DEEPEST = 8  # layers that are kept on top of each other before they are made o
 
 
 class Said(NamedTuple):
-    """A value and where it is said. None removes what is said farther away; "" is a block without keys."""
+    """A value and where it is said. None removes what is said farther away; "" is a block without keys; a list is one value."""
 
-    value: str | int | None
+    value: str | int | tuple[str, ...] | None
     document: Document
     path: Path
 
@@ -79,7 +79,7 @@ def _add(leaves: dict[Path, Said], path: Path, value: object, document: Document
             leaves[path] = Said("", document, at)
     elif isinstance(value, dict):
         given = list(value.items())
-    elif value is None or isinstance(value, str | int):
+    elif value is None or isinstance(value, str | int | tuple):
         leaves[path] = Said(value, document, at)
         return
     else:
