@@ -13,6 +13,7 @@ from lab import Lab
 from lab.node import LabNode
 from reconciler.facts.catalogue import LIVE
 from reconciler.model.seen import is_unknown
+from reconciler.render.headlines import headline
 from reconciler.render.reasons import _SENTENCES
 from tests.e2e.site import Site
 
@@ -87,13 +88,19 @@ def observed_lab(claims: Claims) -> None:
 def faults(claims: Claims, found: dict[str, Any]) -> None:
     """What was done to gpu02 is in its facts, and nothing of it in gpu01's."""
     well, hurt, bare = (found["nodes"][name]["facts"] for name in ("gpu01", "gpu02", "gpu03"))
-    text = {name: json.dumps(facts) for name, facts in (("well", well), ("hurt", hurt))}
-    claims.check("gpu01 has 8 GPUs by nvidia-smi", len(well["gpus"]["value"]["gpus"]) == 8)
-    claims.check("the lost GPU is told on gpu02 alone", "lost" in text["hurt"].lower() and "GpuLost" not in text["well"])
-    claims.check("Xid 79 is in gpu02's kernel log", '"79"' in text["hurt"] or ": 79" in text["hurt"])
-    claims.check(
-        "gpu03 has no driver and says so", "gpus" in bare and "gpus" not in str(bare["gpus"]["value"]), bare["gpus"]["value"]
-    )
+    claims.check("gpu01 has 8 GPUs by nvidia-smi and on the bus", _counts(well) == (8, 8), _counts(well))
+    claims.check("gpu02 has 7 by nvidia-smi and 8 on the bus", _counts(hurt) == (7, 8), _counts(hurt))
+    lines = {name: headline("gpus", facts["gpus"]["value"]) for name, facts in (("well", well), ("hurt", hurt), ("bare", bare))}
+    claims.check("the lost GPU is told on gpu02 alone", "lost" in lines["hurt"] and "lost" not in lines["well"], lines["hurt"])
+    claims.check("so are the pending row remap and the narrow link", all(w in lines["hurt"] for w in ("remap pending", "narrower")))
+    log = headline("kernel-log", hurt["kernel-log"]["value"])
+    claims.check("Xid 79 is in gpu02's kernel log, with its meaning", "Xid 79 on" in log and "fallen off the bus" in log, log)
+    claims.check("gpu03 has no driver and says so", bare["gpus"]["value"]["status"]["unknown"] == "DriverNotLoaded", lines["bare"])
+
+
+def _counts(facts: dict[str, Any]) -> tuple[int, int]:
+    """GPUs by nvidia-smi, and on the PCI bus."""
+    return len(facts["gpus"]["value"]["smi"]["gpus"]), len(facts["pci-gpus"]["value"]["gpus"])
 
 
 def recorded_host(claims: Claims) -> None:
@@ -114,7 +121,7 @@ def recorded_host(claims: Claims) -> None:
     done = runner.invoke(observe, [*asked, "--json"], standalone_mode=False)
     check_nodes(claims, json.loads(done.output))
     facts = json.loads(done.output)["nodes"][name]["facts"]
-    models = {gpu["name"] for gpu in facts["gpus"]["value"]["gpus"]}
+    models = {gpu["name"] for gpu in facts["gpus"]["value"]["smi"]["gpus"]}
     claims.check("its GPUs are H200s by nvidia-smi", models == {"NVIDIA H200"}, models)
     text = files[0].read_text()
     found = sorted({m.group(0) for m in IDENTITIES.finditer(text)})

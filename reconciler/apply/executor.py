@@ -238,11 +238,17 @@ class Executor:
             "step": step.title,
             "state": record["state"],
             "error": record.get("error", ""),
-            "still": [{"resource": str(c.id), "fields": [[f.path, f.before, f.after] for f in c.fields]} for c in differing],
+            "still": [_still(c) for c in differing],
         }
         told = {**_foreign(record.get("data")), **({"detail": record["detail"]} if record.get("detail") else {})}
         reason = "StillDiffers" if record["state"] == "done" else "StepFailed"
         return StepFailed(reason, **{**told, **about, **_command(record)})
+
+
+def _still(change: Change) -> dict[str, Any]:
+    """What differs after a step, or why that cannot be said."""
+    hold = {"hold": {"code": change.hold.code, "data": dict(change.hold.data)}} if change.hold else {}
+    return {"resource": str(change.id), "fields": [[f.path, f.before, f.after] for f in change.fields], **hold}
 
 
 def _foreign(data: Any) -> dict[str, Any]:

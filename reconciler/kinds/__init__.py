@@ -5,7 +5,11 @@ from __future__ import annotations
 from reconciler.kinds.base import Kind
 from reconciler.kinds.file import File
 from reconciler.kinds.hostname import Hostname
+from reconciler.kinds.hosts_entries import HostsEntries
 from reconciler.kinds.package import Package
 from reconciler.kinds.python_environment import PythonEnvironment
+from reconciler.kinds.systemd_unit import SystemdUnit
 
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (Hostname(), Package(), File(), PythonEnvironment())}
+KINDS: dict[str, Kind] = {
+    kind.name: kind for kind in (Hostname(), HostsEntries(), Package(), File(), PythonEnvironment(), SystemdUnit())
+}

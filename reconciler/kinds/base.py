@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from reconciler.model.desired import PackageManager, Resource, ResourceId, Spec
@@ -17,11 +17,15 @@ from reconciler.model.plan import Action, FieldChange, HoldReason
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a kind may look at: the node's facts, its package manager, the repository definitions that are declared for it."""
+    """What a kind may look at: the node's facts, its package manager, the repository definitions that are declared for it.
+
+    `written`: files that this plan writes and units care for, each with the units that it names to be restarted.
+    """
 
     facts: Facts
     manager: PackageManager | None = None
     repositories: tuple[tuple[str, str], ...] = ()
+    written: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

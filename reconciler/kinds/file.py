@@ -127,12 +127,14 @@ class File:
         for resource, _ in todo:
             spec = resource.spec
             assert isinstance(spec, FileSpec)
-            file = {
+            file: dict[str, object] = {
                 "path": spec.path,
                 "content": base64.b64encode(spec.content).decode(),
                 "mode": spec.mode,
                 "owner": spec.owner,
                 "group": spec.group,
             }
+            if spec.restart:
+                file["restart"] = list(spec.restart)
             drafts.append(Draft("write-file", (resource.id,), {"file": file}))
         return tuple(drafts)

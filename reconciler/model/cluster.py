@@ -14,6 +14,8 @@ from reconciler.model.types import (
     AddressList,
     CountOrShare,
     FileMode,
+    HostName,
+    IpAddress,
     JumpHost,
     Keep,
     KeyPath,
@@ -24,6 +26,8 @@ from reconciler.model.types import (
     PackageState,
     Port,
     RepositoryPath,
+    Switch,
+    UnitName,
     WheelhousePlace,
     refuse,
 )
@@ -52,11 +56,20 @@ class Ssh(Model):
 class ManagedFile(Model):
     """A file of the nodes. `source` may come from a farther layer (spec, profile), but has to come from one."""
 
-    later: ClassVar[frozenset[str]] = frozenset({"template", "secret", "restart"})
+    later: ClassVar[frozenset[str]] = frozenset({"template", "secret"})
     source: RepositoryPath | None = about(None, "file in the repository, copied as it is")
     owner: Account | None = about(None, "default root")
     group: Account | None = about(None, "default root")
     mode: FileMode | None = about(None, "octal; default 0644")
+    restart: tuple[UnitName, ...] | None = about(None, "units that are restarted when this file was written")
+
+
+class ManagedUnit(Model):
+    """A systemd unit of the nodes. What is left out stays as it is found."""
+
+    source: RepositoryPath | None = about(None, "file in the repository: the unit's /etc/systemd/system/NAME")
+    enabled: Switch | None = about(None, "whether it is started at boot")
+    state: Literal["started", "stopped"] | None = about(None, "whether it runs now")
 
 
 class Mirrors(Model):
@@ -73,8 +86,8 @@ class NodeSettings(Model):
 
     later: ClassVar[frozenset[str]] = frozenset(
         {
-            "tier", "gpus", "rdma", "network", "time", "timezone", "hosts", "mounts", "directories",
-            "repositories", "kernelArgs", "kernelModules", "sysctl", "units", "users", "firewall", "selinux", "env",
+            "tier", "gpus", "rdma", "network", "time", "timezone", "mounts", "directories",
+            "repositories", "kernelArgs", "kernelModules", "sysctl", "users", "firewall", "selinux", "env",
             "labels", "policy", "remediation", "cordon", "suspend",
         }
     )  # fmt: skip
@@ -87,6 +100,8 @@ class NodeSettings(Model):
     environments: tuple[Name, ...] | None = about(
         None, "Python environments of the stack; default: all on GPU nodes, none elsewhere"
     )
+    hosts: dict[HostName, IpAddress | None] | None = about(None, "/etc/hosts beside the nodes: name and IP address")
+    units: dict[UnitName, ManagedUnit | None] | None = about(None, "systemd units, by their full name")
 
 
 class Node(NodeSettings):

@@ -40,7 +40,10 @@ class PackageSpec:
 
 @dataclass(frozen=True, slots=True)
 class FileSpec:
-    """A regular file. `repository` marks a package repository definition: it is written before packages are installed."""
+    """A regular file. `repository` marks a package repository definition: it is written before packages are installed.
+
+    `restart`: units that have to be started again once it was written.
+    """
 
     path: str
     content: bytes
@@ -48,6 +51,28 @@ class FileSpec:
     group: str = "root"
     mode: int = 0o644
     repository: bool = False
+    restart: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HostsSpec:
+    """What /etc/hosts says of the cluster: lines of `ADDRESS NAME`, each name once. One text: every node of a cluster has it."""
+
+    lines: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnitSpec:
+    """A systemd unit; None: that is left as it is.
+
+    `content`: of /etc/systemd/system/NAME. `drop_ins`: paths of declared files that are drop-ins, of any unit.
+    """
+
+    name: str
+    content: bytes | None = None
+    enabled: bool | None = None
+    state: Literal["started", "stopped"] | None = None
+    drop_ins: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +94,7 @@ class PythonEnvironmentSpec:
     builder: str | None = None
 
 
-Spec = HostnameSpec | PackageSpec | FileSpec | PythonEnvironmentSpec
+Spec = HostnameSpec | HostsSpec | PackageSpec | FileSpec | PythonEnvironmentSpec | UnitSpec
 
 
 @dataclass(frozen=True, slots=True, order=True)

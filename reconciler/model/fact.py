@@ -39,11 +39,13 @@ class Run:
     """Part of a probe: run `argv` on the node; `deadline` in seconds, after which it is killed and reported.
 
     `unprivileged`: as the user nobody, and only where that fails as root. For programs that write even when they look.
+    `gathered`: arguments behind `argv`; those of several probes with the same key become one call.
     """
 
     argv: tuple[str, ...]
     deadline: float = 20.0
     unprivileged: bool = False
+    gathered: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

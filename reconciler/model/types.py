@@ -7,11 +7,12 @@ and files. (A description is free text: printable, one line.)
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Callable
 from typing import Annotated
 
-from pydantic import BeforeValidator, GetCoreSchemaHandler, GetJsonSchemaHandler, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, GetCoreSchemaHandler, GetJsonSchemaHandler, WithJsonSchema
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
@@ -120,6 +121,36 @@ def _printable(value: object) -> object:
     return value
 
 
+def _switch(value: object) -> bool:
+    if value not in ("true", "false"):
+        raise refuse("form", form="switch", near=_SWITCHES.get(value.lower()) if isinstance(value, str) else None)
+    return value == "true"
+
+
+def _ip(text: str) -> str:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        raise refuse("form", form="ip") from None
+    return text
+
+
+def _unit_advice(text: str) -> PydanticCustomError | None:
+    fixed = f"{text}.service"
+    return refuse("form", form="unit", near=fixed) if re.fullmatch(_UNIT, fixed) and "." not in text else None
+
+
+def _unit(text: str) -> str:
+    if text.startswith("reconcile-step-"):
+        raise refuse("unit-of-ours")
+    return text
+
+
+_SWITCHES = dict.fromkeys(("yes", "on", "true", "1"), "true") | dict.fromkeys(("no", "off", "false", "0"), "false")
+# systemd.unit(5); devices and scopes are made by the kernel and by programs, never by a file
+_UNIT_WORD = r"(?:[A-Za-z0-9:_]|\\x[0-9a-f]{2})(?:[A-Za-z0-9:_.-]|\\x[0-9a-f]{2})*"
+_UNIT_TYPES = "service|socket|timer|path|mount|automount|swap|target|slice"
+_UNIT = rf"{_UNIT_WORD}(?:@(?:[A-Za-z0-9:_.-]|\\x[0-9a-f]{{2}})*)?\.(?:{_UNIT_TYPES})"
 _LABEL = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
 Name = Annotated[str, Form("name", rf"{_LABEL}(?:\.{_LABEL})*", 63, typed=True, advice=_name_advice)]
 Description = Annotated[str, BeforeValidator(_printable), Form("description", r".*", 200, typed=True)]
@@ -134,6 +165,9 @@ AbsolutePath = Annotated[str, Form("path", rf"(?:/{_SEGMENT})+", 1024)]
 RepositoryPath = Annotated[str, Form("repository-path", rf"{_SEGMENT}(?:/{_SEGMENT})*", 1024)]
 KeyPath = Annotated[str, Form("identity", rf"~?(?:/{_SEGMENT})+", 1024)]
 Account = Annotated[str, Form("account", _ACCOUNT, 32)]
+UnitName = Annotated[str, Form("unit", _UNIT, 255, advice=_unit_advice), AfterValidator(_unit)]
+HostName = Annotated[str, Form("host-name", rf"{_DNS_LABEL}(?:\.{_DNS_LABEL})*", 253)]
+IpAddress = Annotated[str, Form("ip", r"[0-9A-Fa-f:.]+", 45), AfterValidator(_ip)]
 FileMode = Annotated[str, Form("mode", r"[0-7]{3,4}", 4, typed=True)]
 MirrorUrl = Annotated[str, Form("mirror", rf"https?://{_HOST}(?:/{_SEGMENT})*/?", 512)]
 WheelhousePlace = Annotated[str, Form("wheelhouse", rf"https?://{_HOST}(?:/{_SEGMENT})*/?|(?:/{_SEGMENT})+", 512)]
@@ -143,3 +177,4 @@ NodeList = Annotated[str, HostsForm("node", hosts.is_node_name)]
 AddressList = Annotated[str, HostsForm("address", hosts.is_address)]
 Keep = Annotated[int, BeforeValidator(_keep), WithJsonSchema({"type": "integer", "minimum": 1, "maximum": 99})]
 Port = Annotated[int, BeforeValidator(_port), WithJsonSchema({"type": "integer", "minimum": 1, "maximum": 65535})]
+Switch = Annotated[bool, BeforeValidator(_switch), WithJsonSchema({"type": "boolean"})]

@@ -106,6 +106,28 @@ def write(path: str, content: str, mode: int, owner: str, group: str) -> Dict[st
     return {}
 
 
+def exchange(path: str, content: str, expected: str) -> Dict[str, Any]:
+    """Give a file other content (base64), its mode and owner kept; one that is not there is made, root's, 0644.
+
+    `expected`: SHA-256 of the content that it has now, empty for none. Refused with FileMoved where that is not so: whoever wrote
+    it meanwhile would lose what he wrote. IsDirectory, Failed and LabelFailed as in `write`.
+    """
+    mode, uid, gid, found = 0o644, 0, 0, ""
+    try:
+        if os.path.lexists(path):
+            if not stat.S_ISREG(os.lstat(path).st_mode):
+                raise state.Refused("FileMoved", path=path)
+            info, found = os.lstat(path), _sha256(path)
+            mode, uid, gid = stat.S_IMODE(info.st_mode), info.st_uid, info.st_gid
+        if found != expected:
+            raise state.Refused("FileMoved", path=path)
+        _replace(path, base64.b64decode(content, validate=True), mode, uid, gid)
+    except OSError as e:
+        raise state.Refused("Failed", path=path, errno=errno.errorcode.get(e.errno or 0, ""), detail=e.strerror or "")
+    _restore_label(path)
+    return {}
+
+
 def _temporary(name: str) -> str:
     """A hidden name beside `name`, always the same one, at most 255 bytes long. `~` is in no path that a manifest may have."""
     return ".%s.reconcile~" % (name if len(name) < 200 else hashlib.sha256(name.encode()).hexdigest())

@@ -8,7 +8,7 @@ import sys
 import time
 from typing import Any, Dict, List
 
-from reconciler.node import fragments, lease, state, steps, units
+from reconciler.node import fragments, lease, state, steps, units, watch
 
 TAIL = 16 << 10
 ENVIRONMENT = {
@@ -42,23 +42,28 @@ def fragment(token: int, number: int, index: int) -> int:
 
 
 def _command(command: Dict[str, Any], place: List[int]) -> Dict[str, Any]:
-    """`place`: token, step and index of the command. A fragment runs in a process of its own, as any other command."""
-    own = [sys.executable, "-IS", sys.argv[0], "fragment"] + [str(n) for n in place]
+    """The command's outcome; `place`: token, step and index of the command."""
     began = time.monotonic()
     try:
-        done = subprocess.run(
-            own if "fragment" in command else command["argv"],
-            input=command.get("stdin", "").encode(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=dict(ENVIRONMENT, **command.get("env", {})),
-            cwd="/",
-        )
-        result: Dict[str, Any] = {"status": done.returncode, "out": _tail(done.stdout), "err": _tail(done.stderr)}
-    except OSError as e:
-        result = {"status": None, "out": "", "err": e.strerror or str(e)}
+        result = watch.watch(command["watch"]) if "watch" in command else _process(command, place)
+    except (OSError, subprocess.TimeoutExpired) as e:
+        result = {"status": None, "out": "", "err": getattr(e, "strerror", None) or str(e)}
     result["seconds"] = round(time.monotonic() - began, 3)
     return result
+
+
+def _process(command: Dict[str, Any], place: List[int]) -> Dict[str, Any]:
+    """A fragment runs in a process of its own, as any other command."""
+    own = [sys.executable, "-IS", sys.argv[0], "fragment"] + [str(n) for n in place]
+    done = subprocess.run(
+        own if "fragment" in command else command["argv"],
+        input=command.get("stdin", "").encode(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=dict(ENVIRONMENT, **command.get("env", {})),
+        cwd="/",
+    )
+    return {"status": done.returncode, "out": _tail(done.stdout), "err": _tail(done.stderr)}
 
 
 def main(token: int, number: int) -> int:

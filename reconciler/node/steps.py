@@ -8,7 +8,7 @@ import time
 import zlib
 from typing import Any, Dict, List, Optional, Tuple
 
-from reconciler.node import files, lease, state, units
+from reconciler.node import files, lease, restarts, state, units
 
 KEPT = 200  # settled records that stay for `state rebuild` and for people
 UNFINISHED = ("intended", "started")
@@ -34,7 +34,7 @@ def update(token: int, number: int, **fields: Any) -> Dict[str, Any]:
 
 
 def begin(request: Dict[str, Any], program: bytes) -> Dict[str, Any]:
-    """Carry out one step under the lease `token`; a `file` action at once, `commands` in a unit of their own.
+    """Carry out one step under the lease `token`; a `file` or `exchange` at once, `commands` in a unit of their own.
 
     `inventory` is what the node will remember of the step's resources once it is done and settled. The answer is the step's
     record: `done` or `failed` for a file, `started` for commands, which `wait` then follows.
@@ -49,8 +49,8 @@ def begin(request: Dict[str, Any], program: bytes) -> Dict[str, Any]:
         intent["commands"] = action.get("commands", [])
         intent["fragments"] = _store_fragments(request.get("fragments"))
         state.write_record(_file(token, number), intent)
-        if "file" in action:
-            return _write_file(token, number, action["file"])
+        if "file" in action or "exchange" in action:
+            return _write_file(token, number, action)
         os.makedirs(state.RUN, 0o700, exist_ok=True)
         if not os.path.exists(units.pipe(token, number)):
             os.mkfifo(units.pipe(token, number), 0o600)
@@ -65,12 +65,26 @@ def begin(request: Dict[str, Any], program: bytes) -> Dict[str, Any]:
 
 def _write_file(token: int, number: int, action: Dict[str, Any]) -> Dict[str, Any]:
     try:
-        files.write(action["path"], action["content"], action["mode"], action["owner"], action["group"])
+        if "exchange" in action:
+            files.exchange(**action["exchange"])
+        else:
+            _write_and_note(action["file"])
     except state.Refused as refusal:
         return update(token, number, state="failed", error=refusal.code, data=refusal.data)
     except (KeyError, TypeError, ValueError) as e:  # left as intended it would be read as a write that was cut off
         return update(token, number, state="failed", error="Failed", detail="%s: %s" % (type(e).__name__, e))
     return update(token, number, state="done")
+
+
+def _write_and_note(file: Dict[str, Any]) -> None:
+    """Units that `restart` names are noted before the file is replaced, or a crash between the two would be forgotten; and once
+    more after, for one that was started in between and read the old file."""
+    units_of_it = file.get("restart", [])
+    if units_of_it:
+        restarts.note(units_of_it, file["path"])
+    files.write(file["path"], file["content"], file["mode"], file["owner"], file["group"])
+    if units_of_it:
+        restarts.note(units_of_it, file["path"])
 
 
 def _store(program: bytes) -> str:

@@ -10,7 +10,7 @@ from reconciler.model.plan import Cost, NodePlan
 def cost(nodes: Mapping[str, NodePlan], durations: Mapping[str, float]) -> Cost:
     """Steps and package transactions over all nodes; `seconds` is the longest node's, None where a kind of step was never timed.
 
-    No step of the present resource kinds reboots a node or interrupts a unit: both counts are 0 by construction.
+    No step of the present resource kinds reboots a node: that count is 0 by construction.
     """
     steps = [step for node in nodes.values() for step in node.steps]
     timed = all(step.title in durations for step in steps)
@@ -19,6 +19,6 @@ def cost(nodes: Mapping[str, NodePlan], durations: Mapping[str, float]) -> Cost:
         steps=len(steps),
         transactions=sum(1 for step in steps if step.title == "package-transaction"),
         reboots=0,
-        interrupts=0,
+        interrupts=sum(1 for step in steps if step.title in ("restart-unit", "stop-unit")),
         seconds=round(max(each, default=0.0), 1) if timed else None,
     )

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from reconciler.facts import os_release
 from reconciler.kinds import KINDS
 from reconciler.kinds.base import Context, Verdict
-from reconciler.model.desired import DesiredNode, FileSpec, Resource
-from reconciler.model.fact import Facts, Probe, Unknown, Value
+from reconciler.kinds.systemd_unit import file_of, new_content
+from reconciler.model.desired import DesiredNode, FileSpec, Resource, UnitSpec
+from reconciler.model.fact import Facts, Part, Probe, Run, Unknown, Value
 from reconciler.model.plan import WRITING, HoldReason, Selection
+from reconciler.model.units import DIRECTORY
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,23 @@ def probes_of(node: DesiredNode, resources: Iterable[Resource]) -> list[Probe]:
 
 
 def unique(probes: Iterable[Probe]) -> tuple[Probe, ...]:
-    return tuple({probe.key: probe for probe in probes}.values())
+    """Each key once; what several probes of a key gather is asked in one."""
+    found: dict[str, Probe] = {}
+    for probe in probes:
+        found[probe.key] = _together(found[probe.key], probe) if probe.key in found else probe
+    return tuple(found.values())
+
+
+def _together(one: Probe, other: Probe) -> Probe:
+    if one == other or len(one.parts) != len(other.parts):
+        return other
+    return Probe(other.key, tuple(_gathered(a, b) for a, b in zip(one.parts, other.parts, strict=True)))
+
+
+def _gathered(one: Part, other: Part) -> Part:
+    if isinstance(one, Run) and isinstance(other, Run):
+        return replace(other, gathered=tuple(dict.fromkeys((*one.gathered, *other.gathered))))
+    return other
 
 
 def scope(node: DesiredNode, facts: Facts, selection: Selection) -> Scope:
@@ -58,7 +76,7 @@ def scope(node: DesiredNode, facts: Facts, selection: Selection) -> Scope:
         mine = [r for r in mine if r.distribution in (None, name) and r.manager in (None, manager)]
     else:  # what is declared once a distribution is one resource of the node all the same
         mine = list({r.id: r for r in mine}.values())
-    return Scope(tuple(mine), Context(facts, manager, _pending(mine, facts)), hold)
+    return Scope(tuple(mine), Context(facts, manager, _pending(mine, facts), _written(mine, facts)), hold)
 
 
 def _pending(mine: list[Resource], facts: Facts) -> tuple[tuple[str, str], ...]:
@@ -71,6 +89,21 @@ def _pending(mine: list[Resource], facts: Facts) -> tuple[tuple[str, str], ...]:
         if KINDS["File"].compare(spec, Context(facts)).action in WRITING:
             found.append((PurePosixPath(spec.path).name, spec.content.decode("utf-8", "replace")))
     return tuple(found)
+
+
+def _written(mine: list[Resource], facts: Facts) -> Mapping[str, tuple[str, ...]]:
+    """Files that will be written and that units care for, each with the units to restart: those that files name, and whose own
+    content it is."""
+    found = {}
+    for resource in mine:
+        spec = resource.spec
+        file = file_of(spec) if isinstance(spec, UnitSpec) else spec
+        if not isinstance(file, FileSpec) or not (file.restart or file.path.startswith(f"{DIRECTORY}/")):
+            continue
+        verdict = KINDS["File"].compare(file, Context(facts))
+        if verdict.action in WRITING:
+            found[file.path] = file.restart if file is spec or new_content(verdict) else ()
+    return found
 
 
 def judge(found: Scope) -> list[tuple[Resource, Verdict]]:

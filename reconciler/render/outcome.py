@@ -61,7 +61,8 @@ def _details(data: Mapping[str, Any]) -> list[str]:
         out.append(f"      {sentence(str(data['error']), data)}")
     for still in data.get("still", ()):
         fields = ", ".join(f"{safe(path)} is {_shown(before)}, declared {_shown(after)}" for path, before, after in still["fields"])
-        out.append(f"      {safe(still['resource'])}: {fields}")
+        hold = still.get("hold")
+        out.append(f"      {safe(still['resource'])}: {sentence(hold['code'], hold['data']) if hold else fields}")
     return out
 
 

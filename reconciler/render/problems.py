@@ -25,6 +25,10 @@ _FORMS = {
     "node": "a node's name: lower-case letters, digits, '-' and '.', at most 63",
     "address": "a host name or an IP address",
     "port": "a port: 1 to 65535",
+    "host-name": "a host name: letters, digits, '-' and '.'",
+    "ip": "an IP address",
+    "switch": "true or false",
+    "unit": "a unit's full name: NAME.service, .socket, .timer, .path, .mount, .automount, .swap, .target or .slice",
     # Python environments
     "python-package": "the name of a Python package, perhaps with extras: NAME or NAME[EXTRA]",
     "python-pin": "a version: 2.13.0 (exact), 2.13.* (prefix), 2.10.0+cu128 (a build) or '>=2.1,<3' (pip's form)",
@@ -48,7 +52,6 @@ _OF_VALUES = {
     "empty-block": "is empty: at least one is wanted",
     "not-text": "has to be text, not a {block}",
     "not-a-block": "has to be a mapping (key: value lines){found_too}",
-    "not-a-list": "'{found}' is not a list: write [{found}]",
     "python-pin": "'{found}' is not {form_words}{near_too}",
     "package-conflict": "'{found}' here, '{other}' in Versions '{stack}' for {distribution} ({place}): keep one",
     "file-no-source": "no source: say which file of the repository it is (source: files/NAME)",
@@ -58,6 +61,12 @@ _OF_VALUES = {
     "source-file-too-large": "'{found}' is {size} bytes, a managed file may have {limit}",
     "source-denied": "'{found}' cannot be read: {detail}",
     "source-io": "'{found}' cannot be read: {detail}",
+    "not-a-list": "has to be a list ([a, b]), not '{found}'",
+    "hosts-and-file": "/etc/hosts is declared under files as well: keep one",
+    "unit-and-file": "{found} is declared under files as well: keep one",
+    "unit-of-ours": "'{found}' is named as the units are that carry out steps: take another name",
+    "unit-says-nothing": "says nothing: write source, enabled or state",
+    "unit-template": "{found} is a template, which is no unit itself: name an instance of it (NAME@x)",
     "null-removes-nothing": "is empty, which removes what is said outside: nothing is; write a value, or drop the line",
 }
 _OTHERS = {

@@ -25,6 +25,13 @@ TITLES = {
     "build-environment": "building environment",
     "switch-environment": "switching environment",
     "collect-environment": "removing old builds of environment",
+    "write-hosts": "writing",
+    "write-unit": "writing",
+    "reload-units": "loading",
+    "set-unit": "setting",
+    "start-unit": "starting",
+    "stop-unit": "stopping",
+    "restart-unit": "restarting",
 }
 
 
@@ -38,7 +45,7 @@ def step_text(event: Event) -> str:
     title = title_of(event)
     names = [r.partition("/")[2] for r in event.data.get("resources", ())]
     shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-    return f"{title} {safe(shown)}" if event.data["title"] == "write-file" else f"{title} ({safe(shown)})"
+    return f"{title} {safe(shown)}" if title.endswith("ing") else f"{title} ({safe(shown)})"
 
 
 class Progress:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import ipaddress
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from reconciler.model.cluster import ClusterSpec, Node, NodeSettings
 from reconciler.model.hostlist import MAX_HOSTS, count, expand
 from reconciler.model.problem import Path
-from reconciler.source.merge import Layer, Nulls, flatten, overlay
+from reconciler.source.merge import Layer, Leaves, Nulls, Said, flatten, overlay
 from reconciler.source.parse import Document
 from reconciler.source.report import Report
 
@@ -47,10 +49,10 @@ class Site:
 class _Settings:
     """Lays each block over each other one once, whatever the number of nodes that it holds for."""
 
-    def __init__(self, site: Site, nulls: Nulls) -> None:
+    def __init__(self, site: Site, derived: Layer, nulls: Nulls) -> None:
         self._site, self._nulls = site, nulls
         self._made: dict[tuple[int, Path], Layer] = {}  # by identity of the layer below, which the values keep alive
-        self._all = overlay({}, site.layers[("spec",)], nulls)
+        self._all = overlay(derived, site.layers[("spec",)], nulls)
 
     def of(self, key: str, profile: str | None, overrides: Iterable[str]) -> Layer:
         """What holds for the nodes of `key` which these overrides name."""
@@ -75,10 +77,11 @@ def members(site: Site, report: Report, nulls: Nulls) -> tuple[Member, ...]:
     for hosts in site.spec.overrides:
         for host in expand(hosts):
             exceptions.setdefault(host, []).append(hosts)
-    settings, found = _Settings(site, nulls), dict[str, Member]()
+    named = {key: _named(site, key, node, report) for key, node in site.spec.nodes.items()}
+    settings, found = _Settings(site, _derived(site, named), nulls), dict[str, Member]()
     for key, node in site.spec.nodes.items():
         profile, twice = _profile(site, key, node, report), list[str]()
-        for name, address in _named(site, key, node, report):
+        for name, address in named[key]:
             if name in found:
                 twice.append(name)
             else:
@@ -107,7 +110,7 @@ def _profile(site: Site, key: str, node: Node, report: Report) -> str | None:
     return None
 
 
-def _named(site: Site, key: str, node: Node, report: Report) -> Iterator[tuple[str, str]]:
+def _named(site: Site, key: str, node: Node, report: Report) -> list[tuple[str, str]]:
     """Name and address of each node of one key."""
     names = expand(key)
     addresses = expand(node.address) if node.address else names
@@ -116,7 +119,29 @@ def _named(site: Site, key: str, node: Node, report: Report) -> Iterator[tuple[s
         counts = {"nodes": len(names), "addresses": len(addresses)}
         report.say(at, "address-count", data=counts, hosts=key, found=node.address)
         addresses = names
-    return zip(names, addresses, strict=True)
+    return list(zip(names, addresses, strict=True))
+
+
+def _derived(site: Site, named: Mapping[str, list[tuple[str, str]]]) -> Layer:
+    """What follows from `nodes`, below all that is said: `hosts`, each node's name with its address."""
+    shared = Counter(address for pairs in named.values() for _, address in pairs)
+    leaves: dict[Path, Said] = {}
+    for key, pairs in named.items():
+        at = (*_NODES, key, "address")
+        for name, address in pairs:
+            # an address that several nodes are reached at is a gateway's, and none of them answers to it among the others
+            if shared[address] == 1 and is_node_address(address):
+                leaves.setdefault((name,), Said(address, site.document, at))
+    return {"hosts": Leaves(leaves)} if leaves else {}
+
+
+def is_node_address(text: str) -> bool:
+    """Whether it is an IP address, and one at which other machines can find a node."""
+    try:
+        found = ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return not (found.is_loopback or found.is_unspecified or found.is_multicast)
 
 
 def _check_overrides(site: Site, found: dict[str, Member], report: Report) -> None:

@@ -14,8 +14,7 @@ _DEEPEST = 8  # layers that are kept on top of each other before they are made o
 
 
 class Said(NamedTuple):
-    """A value and where it is said. None removes what is said farther away; "" is a block without keys; a list is
-    one value, replaced as a whole."""
+    """A value and where it is said. None removes what is said farther away; "" is a block without keys; a list is one value."""
 
     value: str | int | tuple[str, ...] | None
     document: Document

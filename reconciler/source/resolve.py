@@ -89,9 +89,10 @@ class Resolver:
             versions = layer.get("versions", NOTHING).get(())
             if versions is not None and versions.value is not None:
                 named[str(versions.value)] = stacks.named(versions, f"Cluster {site.name}")
-            for path, said in layer.get("files", NOTHING).items():
-                if path[1:] == ("source",) and said.value is not None:
-                    resources.content(said)
+            for field_name in ("files", "units"):
+                for path, said in layer.get(field_name, NOTHING).items():
+                    if path[1:] == ("source",) and said.value is not None:
+                        resources.content(said)
         return named
 
     def _check_owners(self, site: Site, found: tuple[Member, ...]) -> None:

@@ -1,4 +1,4 @@
-"""What a node shall have, as resources: packages, files, and the package repositories that mirrors stand for."""
+"""What a node shall have, as resources: packages, files, the package repositories that mirrors stand for, hosts, units."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 
 from reconciler.model.desired import FileSpec, PackageSpec, Resource, ResourceId
 from reconciler.model.versions import DISTRIBUTIONS
+from reconciler.source.hosts import hosts_entries
 from reconciler.source.load import is_manifest
 from reconciler.source.merge import NOTHING, Layer, Leaves, Said
 from reconciler.source.mirrors import nvidia_repository
 from reconciler.source.report import Report
 from reconciler.source.stacks import Stack
 from reconciler.source.tree import Failure, Tree
+from reconciler.source.units import Units
 
 MAX_CONTENT = 1 << 20  # bytes of a managed file
 _NO_STACK = Stack("", (), {})
@@ -27,9 +29,11 @@ class Resources:
     _files: dict[tuple[int, int, str], tuple[Resource, ...]] = field(default_factory=dict)
     _made: dict[tuple[int, str, str | None], Resource] = field(default_factory=dict)
     _judged: set[tuple[str, int, int, str]] = field(default_factory=set)
+    _hosts: dict[tuple[int, int], tuple[Resource, ...]] = field(default_factory=dict)
+    _units: dict[tuple[int, int], tuple[Resource, ...]] = field(default_factory=dict)
 
     def of(self, settings: Layer, stack: Stack | None) -> tuple[Resource, ...]:
-        """All but the host name: repositories first, then packages, then files. `settings` have to stay alive."""
+        """All but the host name: hosts, packages, repositories, files, units. `settings` have to stay alive."""
         stack = stack or _NO_STACK
         packages, files = settings.get("packages", NOTHING), settings.get("files", NOTHING)
         mirrors = settings.get("mirrors", NOTHING)
@@ -39,7 +43,21 @@ class Resources:
             derived = [r for r in _repositories(mirrors, stack) if r.id.name not in taken]
             self._files[id(files), id(mirrors), stack.name] = (*derived, *own)
         pinned = self._pinned_only(packages, stack)
-        return self._node_packages(packages, stack) + pinned + self._files[id(files), id(mirrors), stack.name]
+        made = self._node_packages(packages, stack) + pinned + self._files[id(files), id(mirrors), stack.name]
+        return self._node_hosts(settings.get("hosts", NOTHING), files) + made + self._node_units(settings, files)
+
+    def _node_hosts(self, hosts: Leaves, files: Leaves) -> tuple[Resource, ...]:
+        label = (id(hosts), id(files))
+        if label not in self._hosts:
+            found = hosts_entries(hosts, files, self._first, self.report) if hosts else None
+            self._hosts[label] = (found,) if found else ()
+        return self._hosts[label]
+
+    def _node_units(self, settings: Layer, files: Leaves) -> tuple[Resource, ...]:
+        units = settings.get("units", NOTHING)
+        if (id(units), id(files)) not in self._units:
+            self._units[id(units), id(files)] = Units(self.report, self.content, self._first).of(units, files)
+        return self._units[id(units), id(files)]
 
     def content(self, source: Said) -> bytes | None:
         """The bytes of the file that a `source` names, or None and a problem."""
@@ -130,8 +148,10 @@ class Resources:
             str(words[key].value) if key in words else default
             for key, default in (("owner", "root"), ("group", "root"), ("mode", "0644"))
         )
+        restart = words["restart"].value if "restart" in words else None
+        units = tuple(dict.fromkeys(restart)) if isinstance(restart, tuple) else ()
         origin = source.document.key(source.path[:-1])
-        return Resource(ResourceId("File", path), FileSpec(path, content, owner, group, int(mode, 8)), origin)
+        return Resource(ResourceId("File", path), FileSpec(path, content, owner, group, int(mode, 8), restart=units), origin)
 
     def _check_nesting(self, grouped: dict[str, dict[str, Said]]) -> None:
         """A file cannot be a folder of another one."""

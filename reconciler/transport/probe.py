@@ -20,7 +20,7 @@ def encode(probe: Probe) -> list[dict[str, Any]]:
 
 def _encode(part: Part) -> dict[str, Any]:
     if isinstance(part, Run):
-        return {"do": "run", "argv": list(part.argv), "deadline": part.deadline, "unprivileged": part.unprivileged}
+        return {"do": "run", "argv": [*part.argv, *part.gathered], "deadline": part.deadline, "unprivileged": part.unprivileged}
     if isinstance(part, Read):
         return {"do": "read", "path": part.path, "limit": part.limit}
     if isinstance(part, Stat):
@@ -40,7 +40,7 @@ def _encode(part: Part) -> dict[str, Any]:
 def source_of(part: Part) -> str:
     """What a person would call the source of this part's answer."""
     if isinstance(part, Run):
-        return " ".join(part.argv)
+        return " ".join((*part.argv, *part.gathered))
     if isinstance(part, Read | Stat):
         return part.path
     if isinstance(part, Ask):

@@ -7,7 +7,21 @@ import functools
 import zlib
 from importlib import resources
 
-MODULES = ("state", "units", "files", "lease", "steps", "work", "available", "fragments", "probe", "runner", "main")
+MODULES = (
+    "state",
+    "units",
+    "files",
+    "lease",
+    "restarts",
+    "steps",
+    "work",
+    "available",
+    "fragments",
+    "probe",
+    "watch",
+    "runner",
+    "main",
+)
 
 # Every module is registered under its own name, so that imports read the same here and on the node.
 _HEAD = """import sys, types, zlib

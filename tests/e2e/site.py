@@ -68,6 +68,7 @@ class File:
     mode: str | None = None
     owner: str | None = None
     group: str | None = None
+    restart: Sequence[str] | None = None
 
 
 @dataclass
@@ -149,8 +150,13 @@ class Site:
         ssh: Mapping[str, Any] | None = None,
         per_node: Mapping[str, Mapping[str, Any]] | None = None,
         rollout: Mapping[str, Any] | None = None,
+        units: Mapping[str, Mapping[str, Any]] | None = None,
+        hosts: Mapping[str, str] | None = None,
     ) -> str:
-        """Write the whole manifest anew and commit it. `per_node`: settings of single nodes; dnf is theirs unless they say more."""
+        """Write the whole manifest anew and commit it. `per_node`: settings of single nodes; dnf is theirs unless they say more.
+
+        `units`: `content` in place of a source. `hosts` None: /etc/hosts is left alone, also what follows from the nodes.
+        """
         addresses = {name: node.address for name, node in self.lab.nodes.items()}
         of_node = {
             name: {
@@ -165,18 +171,29 @@ class Site:
             "nodes": of_node,
             "packages": dict(packages or {}),
             "files": {path: self._source(i, wanted) for i, (path, wanted) in enumerate((files or {}).items())},
+            "hosts": hosts,
+            "units": {name: self._unit(name, wanted) for name, wanted in (units or {}).items()},
             "rollout": rollout or {"canary": nodes[0], "maxUnavailable": str(len(nodes))},
         }
         manifest = {"apiVersion": "reconcile/v1", "kind": "Cluster", "metadata": {"name": "e2e"}, "spec": spec}
         (self.repo / "site.yaml").write_text(yaml.safe_dump(manifest, sort_keys=False, allow_unicode=True))
         return self.commit()
 
-    def _source(self, number: int, wanted: File | str) -> dict[str, str]:
+    def _unit(self, name: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
+        said = {key: value for key, value in wanted.items() if key != "content"}
+        if "content" in wanted:
+            (self.repo / "files").mkdir(exist_ok=True)
+            (self.repo / "files" / name).write_text(wanted["content"])
+            said["source"] = f"files/{name}"
+        return said
+
+    def _source(self, number: int, wanted: File | str) -> dict[str, Any]:
         file = wanted if isinstance(wanted, File) else File(wanted)
         (self.repo / "files").mkdir(exist_ok=True)
         name = f"files/{number}"
         (self.repo / name).write_bytes(file.content.encode() if isinstance(file.content, str) else file.content)
-        said = {"mode": file.mode, "owner": file.owner, "group": file.group}
+        restart = list(file.restart) if file.restart else None
+        said = {"mode": file.mode, "owner": file.owner, "group": file.group, "restart": restart}
         return {"source": name, **{key: value for key, value in said.items() if value is not None}}
 
     # ---- the command line

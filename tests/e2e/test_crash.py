@@ -14,8 +14,8 @@ from tests.e2e.site import GPUS, Site
 from tests.e2e.test_converge import REFERENCE_PACKAGES
 from tests.e2e.truth import Nodes
 
-RECORDS = 60  # that an apply of the reference site to three fresh nodes writes; `test_how_many_records_an_apply_writes` holds it
-SHORT = (2, 16, 31, 46, 60)
+RECORDS = 105  # that an apply of the reference site to three fresh nodes writes; `test_how_many_records_an_apply_writes` holds it
+SHORT = (2, 30, 55, 80, 105)
 
 
 def crash(lab: Lab, nodes: Nodes, folder: Path, after: int) -> None:

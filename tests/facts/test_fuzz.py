@@ -10,9 +10,20 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from reconciler.facts import available, environment_builds, file, hostname, order, os_release, packages
+from reconciler.facts import (
+    available,
+    declared_units,
+    environment_builds,
+    file,
+    hostname,
+    hosts_file,
+    order,
+    os_release,
+    packages,
+    restarts,
+)
 from reconciler.facts import raw as raw_text
-from reconciler.model.fact import Fact, Facts, Raw
+from reconciler.model.fact import Fact, Facts, Raw, Value
 from tests.cases import is_fact, keyed, raw, values
 
 Parser = Callable[[Facts], Fact[Any]]
@@ -21,6 +32,22 @@ ENABLED = Raw(b"[main]\nenabled=1\n")
 
 def _asked(key: str, answer: Raw) -> Facts:
     return keyed({key: (answer, ENABLED) if key == "versionlock" else (answer, answer)})
+
+
+def hosts(found: Facts) -> Fact[Any]:
+    """Whatever is there, it comes out again byte for byte around our block, which is then found."""
+    answer = raw_text.part(found, "hosts-file")
+    assert answer is not None
+    read = hosts_file.parse(answer.out)
+    if isinstance(read, Value):
+        assert read.value.content == answer.out
+        list(read.value.others())
+        again = hosts_file.parse(read.value.with_block("10.0.0.1 a\n"))
+        assert isinstance(again, Value)
+        assert (again.value.lines(), again.value.after) == (("10.0.0.1 a",), read.value.after)
+        assert again.value.before.removesuffix(b"\n") == read.value.before.removesuffix(b"\n")
+        assert again.value.with_block("10.0.0.1 a\n") == again.value.content
+    return hosts_file.read(found) if found.raws("hosts-file") else read
 
 
 PARSERS: dict[str, tuple[str, str, Parser]] = {
@@ -33,6 +60,9 @@ PARSERS: dict[str, tuple[str, str, Parser]] = {
     "apt": ("available", "madison", lambda f: available.offered(f, "apt")),
     "environment": ("environment:x", "environment", lambda f: environment_builds.found(f, "x")),
     "stat": ("file:/x", "stat", lambda f: file.place(f, "/x")),
+    "hosts": ("hosts-file", "hosts", hosts),
+    "units": ("declared-units", "units", lambda f: declared_units.unit(f, "a.service")),
+    "restarts": ("restarts", "restarts", restarts.notes),
 }
 ERRORS = ["", "missing", "denied", "deadline", "too-large", "not-regular", "not-recorded", "io", "something new"]
 raws = st.builds(

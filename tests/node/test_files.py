@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import os
 import subprocess
 from collections.abc import Callable, Iterator
@@ -146,3 +147,60 @@ def test_content_that_is_no_base64(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="base64"):
         files.write(str(tmp_path / "f"), "%%%", 0o644, "root", "root")
     assert not (tmp_path / "f").exists()
+
+
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def exchange(path: Path, data: bytes, expected: str) -> None:
+    files.exchange(str(path), base64.b64encode(data).decode(), expected)
+
+
+def test_an_exchange_keeps_mode_and_owner(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"old")
+    (tmp_path / "f").chmod(0o604)
+    os.chown(tmp_path / "f", 1, 4)
+    exchange(tmp_path / "f", b"new", digest(b"old"))
+    info = (tmp_path / "f").stat()
+    assert ((tmp_path / "f").read_bytes(), info.st_mode & 0o7777, info.st_uid, info.st_gid) == (b"new", 0o604, 1, 4)
+
+
+def test_an_exchange_makes_what_is_not_there(tmp_path: Path) -> None:
+    exchange(tmp_path / "f", b"new", "")
+    assert ((tmp_path / "f").read_bytes(), (tmp_path / "f").stat().st_mode & 0o7777) == (b"new", 0o644)
+
+
+def link_to_the_same(path: Path) -> None:
+    path.rename(path.with_name("g"))
+    path.symlink_to("g")
+
+
+def folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+MOVED: dict[str, Callable[[Path], object]] = {
+    "another content": lambda f: f.write_bytes(b"old and a line"),
+    "gone": Path.unlink,
+    "a link to the same": link_to_the_same,
+    "a folder": folder,
+}
+
+
+@pytest.mark.parametrize("how", MOVED)
+def test_an_exchange_of_what_is_not_as_it_was_read_is_refused(tmp_path: Path, how: str) -> None:
+    (tmp_path / "f").write_bytes(b"old")
+    MOVED[how](tmp_path / "f")
+    before = {p.name: p.lstat().st_mtime_ns for p in tmp_path.iterdir()}
+    with pytest.raises(state.Refused) as caught:
+        exchange(tmp_path / "f", b"new", digest(b"old"))
+    assert (caught.value.code, {p.name: p.lstat().st_mtime_ns for p in tmp_path.iterdir()}) == ("FileMoved", before)
+
+
+def test_an_exchange_of_nothing_where_something_came_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"")
+    with pytest.raises(state.Refused):
+        exchange(tmp_path / "f", b"new", "")
+    assert (tmp_path / "f").read_bytes() == b""

@@ -21,6 +21,26 @@ from tests.plan.worlds import RELEASES, Case, ask, lines, look, node, node_plan,
 
 HOSTILE = ["--root=/", "$(id)", "a b", "x;y", "é\u202e", "\n", "'\"", "*"]
 REST = b'"parent":"directory","owner_exists":true,"group_exists":true}'
+RUNNING = {
+    "LoadState": "loaded",
+    "ActiveState": "active",
+    "SubState": "running",
+    "NeedDaemonReload": "no",
+    "UnitFileState": "enabled",
+}
+UNIT_STATES: list[dict[str, str]] = [
+    RUNNING,
+    RUNNING | {"InactiveExitTimestampMonotonic": "1000", "NeedDaemonReload": "yes"},
+    RUNNING | {"ActiveState": "failed", "UnitFileState": "masked", "LoadState": "masked"},
+    RUNNING | {"ActiveState": "inactive", "LoadState": "not-found", "UnitFileState": ""},
+    RUNNING | {"ActiveState": "activating", "SubState": "auto-restart", "UnitFileState": "disabled"},
+]
+
+
+def state_of(names: str, **properties: str) -> bytes:
+    return "".join(f"{key}={value}\n" for key, value in {"Names": names, **properties}.items()).encode()
+
+
 answers = st.builds(
     Raw,
     out=st.sampled_from(
@@ -36,6 +56,10 @@ answers = st.builds(
             b"[main]\nenabled=1\n",
             b"Remv tmux\n",
             b"tmux | 3.3a-3 | x Packages\n",
+            b"127.0.0.1 localhost\n# BEGIN reconcile\n10.0.0.9 gpu01\n# END reconcile\n",
+            b"127.0.1.1 gpu01\n",
+            *(state_of("a.service b.timer c@1.service", **properties) for properties in UNIT_STATES),
+            b'{"version":1,"boot_id":"b","units":{"a.service":{"path":"/a","at":2000}}}',
             b'{"type":"none",' + REST,
             b'{"type":"file","mode":420,"owner":"root","group":"root","size":1,"sha256":"00",' + REST,
         ]
@@ -51,9 +75,18 @@ declared = st.lists(
         ),
         st.fixed_dictionaries({"file": st.sampled_from(["/a", "/b"]), "repository": st.booleans(), "content64": st.just("/wA=")}),
         st.just({"hostname": "gpu01"}),
+        st.just({"hosts": {"gpu01": "10.0.0.1"}}),
+        st.fixed_dictionaries(
+            {"unit": st.sampled_from(["a.service", "b.timer", "c@.service", "c@1.service"])},
+            optional={
+                "content": st.sampled_from(["[Install]\nAlias=x.service\n", "[Service]\nType=oneshot\n"]),
+                "enabled": st.booleans(),
+                "state": st.sampled_from(["started", "stopped"]),
+            },
+        ),
     ),
-    unique_by=lambda said: said.get("package") or said.get("file") or said["hostname"],
-    max_size=5,
+    unique_by=lambda said: next(str(said[kind]) for kind in ("package", "file", "hostname", "hosts", "unit") if kind in said),
+    max_size=6,
 )
 limits = st.fixed_dictionaries(
     {},

@@ -15,6 +15,7 @@ from reconciler.model.desired import (
     DesiredState,
     FileSpec,
     HostnameSpec,
+    HostsSpec,
     Origin,
     PackageSpec,
     Resource,
@@ -23,6 +24,7 @@ from reconciler.model.desired import (
     Rollout,
     Spec,
     SshAccess,
+    UnitSpec,
 )
 from reconciler.model.fact import Facts, Probe, Raw, Reading
 from reconciler.model.observed import Known, NodeState, ObservedState
@@ -41,7 +43,7 @@ RELEASES = {
 
 
 def resource(said: Case, line: int = 1) -> Resource:
-    """`package`, `file`, `environment` or `hostname` names it; the rest is its spec."""
+    """`package`, `file`, `hosts`, `environment`, `unit` or `hostname` names it; the rest is its spec."""
     spec: Spec
     if "package" in said:
         ensure = str(said.get("ensure", "present"))
@@ -51,9 +53,18 @@ def resource(said: Case, line: int = 1) -> Resource:
     elif "file" in said:
         content = base64.b64decode(said["content64"]) if "content64" in said else str(said.get("content", "")).encode()
         more = {key: said[key] for key in ("owner", "group", "mode", "repository") if key in said}
+        more |= {"restart": tuple(said["restart"])} if "restart" in said else {}
         spec, name = FileSpec(said["file"], content, **more), ("File", said["file"])
     elif "environment" in said:
         spec, name = environments.spec(said), ("PythonEnvironment", said["environment"])
+    elif "hosts" in said:
+        lines = "".join(f"{address} {name}\n" for name, address in said["hosts"].items())
+        spec, name = HostsSpec(lines), ("HostsEntries", "/etc/hosts")
+    elif "unit" in said:
+        own = str(said["content"]).encode() if "content" in said else None
+        drop_ins = tuple(said.get("drop_ins", ()))
+        spec = UnitSpec(said["unit"], own, said.get("enabled"), said.get("state"), drop_ins)
+        name = ("SystemdUnit", said["unit"])
     else:
         spec, name = HostnameSpec(said["hostname"]), ("Hostname", said["hostname"])
     return Resource(ResourceId(*name), spec, Origin("site.yaml", line), said.get("distribution"), said.get("manager"))
@@ -100,6 +111,51 @@ def _text(said: Any) -> Raw:
     return raw(said) if isinstance(said, Mapping) else Raw(str(said).encode())
 
 
+RUNS = {"LoadState": "loaded", "ActiveState": "active", "SubState": "running", "Type": "simple", "NRestarts": "0"}
+RUNS |= {"InactiveExitTimestampMonotonic": "1000", "NeedDaemonReload": "no", "Result": "success", "ExecMainStatus": "0"}
+RESTS = RUNS | {"ActiveState": "inactive", "SubState": "dead", "InactiveExitTimestampMonotonic": "0"}
+NONE = RESTS | {"LoadState": "not-found", "Type": ""}
+STATES = {
+    "runs": RUNS,
+    "rests": RESTS,
+    "none": NONE,
+    "failed": RESTS | {"ActiveState": "failed", "SubState": "failed", "Result": "exit-code", "ExecMainStatus": "3"},
+    "loops": RUNS | {"ActiveState": "activating", "SubState": "auto-restart", "Result": "exit-code", "NRestarts": "7"},
+    "starts": RUNS | {"ActiveState": "activating", "SubState": "start"},
+    "masked": RESTS | {"LoadState": "masked", "UnitFileState": "masked"},
+}
+
+
+def _units(asked: tuple[str, ...], found: Case) -> Raw:
+    """A unit of a case: one of STATES (`is`), and properties that are other. One that is not in it does not exist."""
+    said = found.get("units", {})
+    if "error" in said or "out" in said:
+        return raw(said)
+    blocks = []
+    for name in asked:
+        own = dict(said.get(name, {"is": "none"}))
+        fragment = {"FragmentPath": f"/etc/systemd/system/{name}"} if own.get("is") != "none" else {}
+        properties = {"Id": name, "Names": name, **STATES[own.pop("is", "runs")], **fragment, **own}
+        blocks.append("".join(f"{key}={value}\n" for key, value in properties.items()))
+    return Raw("\n".join(blocks).encode(), status=0)
+
+
+def _notes(said: Any) -> Raw:
+    if said is None or "error" in said or "out" in said:
+        return raw(said or {"error": "missing"})
+    units = {name: dict(zip(("path", "at"), note, strict=True)) for name, note in said.items() if name != "boot"}
+    return Raw(json.dumps({"version": 1, "boot_id": said.get("boot", "boot"), "units": units}).encode())
+
+
+def _hosts(said: Any) -> tuple[Raw, ...]:
+    """Content, or what a File of a case has."""
+    at = said if isinstance(said, Mapping) else {"content": said}
+    missing = {"/etc/hosts": at} if said is not None else {}
+    content = base64.b64decode(at["content64"]) if "content64" in at else str(at.get("content", "")).encode()
+    read = raw(at["read"]) if "read" in at else Raw(content) if said is not None else raw({"error": "missing"})
+    return _stat("/etc/hosts", {"files": missing}), read
+
+
 def answer(probe: Probe, case: Case) -> tuple[Raw, ...]:
     """What the node of the case says to one probe."""
     found = case.get("found", {})
@@ -126,6 +182,12 @@ def answer(probe: Probe, case: Case) -> tuple[Raw, ...]:
     if kind == "still-needed":
         asked = " ".join(getattr(probe.parts[0], "argv", ()))
         return (raw({"source": asked, **found.get("needed", {})}),)
+    if kind == "hosts-file":
+        return _hosts(found.get("hosts"))
+    if kind == "declared-units":
+        return (_units(getattr(probe.parts[0], "gathered", ()), found),)
+    if kind == "restarts":
+        return (_notes(found.get("restarts")),)
     release = found.get("os_release", RELEASES[case.get("distribution", "centos-stream-9")])
     return (_text(release),)
 
@@ -187,6 +249,7 @@ def _step(step: Step) -> Iterator[str]:
         if "arguments" in command:
             yield f"    = {command['fragment']} {json.dumps(command['arguments'], sort_keys=True)}"
         yield from (f"    < {line}" for line in command.get("stdin", "").splitlines())
-    if file := step.action.get("file"):
-        yield f"    > {file['path']} {file['mode']:04o} {file['owner']}:{file['group']}"
+    if file := step.action.get("file") or step.action.get("exchange"):
+        whose = f"{file['mode']:04o} {file['owner']}:{file['group']}" if "mode" in file else f"instead of {file['expected'][:8]}"
+        yield f"    > {file['path']} {whose}" + (f" then {', '.join(file['restart'])}" if "restart" in file else "")
         yield from (f"    | {line}" for line in base64.b64decode(file["content"]).decode("utf-8", "replace").splitlines())

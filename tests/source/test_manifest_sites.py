@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 import yaml
 
-from reconciler.model.desired import DesiredState, FileSpec, PackageSpec, PythonEnvironmentSpec, Resource
+from reconciler.model.desired import DesiredState, FileSpec, HostsSpec, PackageSpec, PythonEnvironmentSpec, Resource, UnitSpec
 from reconciler.model.schema import json_schema
 from reconciler.render.problems import problem_text
 from reconciler.source import load_desired, validate_path
@@ -27,6 +27,12 @@ def _line(resource: Resource) -> str:
         said = f" {spec.version or spec.ensure}"
     elif isinstance(spec, FileSpec):
         said = f" {spec.owner}:{spec.group} {spec.mode:04o} {len(spec.content)} bytes{' repository' * spec.repository}"
+        said += f" restart {', '.join(spec.restart)}" if spec.restart else ""
+    elif isinstance(spec, HostsSpec):
+        said = " " + ", ".join(spec.lines.splitlines()[:4])
+    elif isinstance(spec, UnitSpec):
+        content = len(spec.content) if spec.content is not None else None
+        said = f" content {content} enabled {spec.enabled} state {spec.state}"
     elif isinstance(spec, PythonEnvironmentSpec):
         said = f" python {spec.python}, {len(spec.versions)} packages of which {', '.join(spec.pins)}, from {spec.wheelhouse}"
     return f"    {resource.id}{said}{' on ' + ', '.join(limits) if limits else ''} ({resource.origin})"
