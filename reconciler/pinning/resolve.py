@@ -10,7 +10,7 @@ from reconciler.errors import SourceError
 from reconciler.model import lock as locks
 from reconciler.model.lock import Lock, Pinned
 from reconciler.model.pins import specifier
-from reconciler.pinning.tools import Origins, last_words, run, uv
+from reconciler.pinning.tools import Origins, interpreter, last_words, run, uv
 from reconciler.source.environments import Declared
 
 # the glibc of the oldest distribution that a stack may be for (EL 9: 2.34; Ubuntu 22.04: 2.35; Debian 12: 2.36)
@@ -44,7 +44,7 @@ def _head(declared: Declared, python: str) -> str:
 
 def _argv(python: str, out: Path, origins: Origins) -> list[str]:
     argv = [uv(), "pip", "compile", "-", "--output-file", str(out), "--quiet", "--no-config", "--no-header", "--no-annotate"]
-    argv += ["--generate-hashes", "--python-version", python, "--python-platform", PLATFORM]
+    argv += ["--generate-hashes", "--python", interpreter(python), "--python-version", python, "--python-platform", PLATFORM]
     # as pip does: all places are equal, the best version wins
     argv += ["--index-strategy", "unsafe-best-match", *origins.arguments()]
     return argv + [word for place in origins.constraints for word in ("--constraint", place)]

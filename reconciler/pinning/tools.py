@@ -55,6 +55,11 @@ def uv() -> str:
     return found
 
 
+def interpreter(series: str) -> str:
+    """The Python that uv shall work with: that of the series, else the one that runs this, which uv does not look for itself."""
+    return shutil.which(f"python{series}") or sys.executable
+
+
 def pip() -> tuple[str, ...]:
     """How pip is called: this interpreter's, or that on PATH. Raises Usage."""
     for argv in ((sys.executable, "-m", "pip"), ("pip3",), ("pip",)):

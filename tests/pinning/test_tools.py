@@ -1,10 +1,14 @@
-"""Where pip's configuration says that packages come from."""
+"""Where pip's configuration says that packages come from, and which programs are taken."""
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
 
-from reconciler.pinning.tools import Origins, parse_configuration
+from reconciler.errors import Usage
+from reconciler.pinning.tools import Origins, interpreter, parse_configuration, uv
 
 CASES = [
     ("", Origins()),
@@ -48,3 +52,19 @@ def test_nothing_of_the_callers_environment_adds_to_them(monkeypatch: pytest.Mon
     assert "PIP_INDEX_URL" not in told
     assert "UV_INDEX" not in told
     assert told["SSL_CERT_FILE"] == "/etc/ca.pem"
+
+
+def test_programs_on_the_path_beside_us_or_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("path/python3.9", "path/uv", "beside/uv"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch(0o755)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "beside/python"))
+    monkeypatch.setenv("PATH", str(tmp_path / "path"))
+    assert (uv(), interpreter("3.9")) == (str(tmp_path / "beside/uv"), str(tmp_path / "path/python3.9"))
+    assert interpreter("3.10") == sys.executable
+    (tmp_path / "beside/uv").unlink()
+    assert uv() == str(tmp_path / "path/uv")
+    (tmp_path / "path/uv").unlink()
+    with pytest.raises(Usage) as raised:
+        uv()
+    assert raised.value.reason == "NoUv"
