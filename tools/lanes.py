@@ -19,6 +19,9 @@ ACCEPTANCE = "acceptance"
 LANES = (*MARKS, ACCEPTANCE)
 NEED_LAB = ("lab", "deep", ACCEPTANCE)  # a deep matrix or a promise may boot nodes
 RED = 1
+WORKERS = min(4, os.cpu_count() or 1)
+# nodes of the lab are shared by its tests; what needs no lab runs side by side
+SIDE_BY_SIDE = {"fast": ("-n", str(WORKERS), "--dist", "worksteal") if WORKERS > 1 else ()}
 
 
 def missing_for_lab() -> str:
@@ -42,7 +45,7 @@ def coverage(*argv: str) -> int:
 
 def run_tests(lane: str, arguments: Sequence[str]) -> int:
     """pytest's exit status for one lane; a lane without any test is red (5) as well."""
-    return coverage("run", "-m", "pytest", "-m", MARKS[lane], *arguments)
+    return coverage("run", "-m", "pytest", "-m", MARKS[lane], *SIDE_BY_SIDE.get(lane, ()), *arguments)
 
 
 def promises() -> list[str]:

@@ -151,17 +151,21 @@ def flag(cell: Fact[str]) -> Fact[bool]:
 def fault(line: str, whole: bool = True) -> Fault | None:
     """The message in a line, None where the line is something else, or is cut (not `whole`) before it says what is wrong."""
     line = line.strip().removeprefix("NVML: ")
-    if not line.startswith(_STARTS):
-        return None
-    low = line[:400].lower()
+    return _message(line[:400], whole) if line.startswith(_STARTS) else None
+
+
+@lru_cache(maxsize=1024)
+def _message(line: str, whole: bool) -> Fault | None:
+    """A driver that is gone says the same for each question."""
+    low = line.lower()
     for needle, code, status in _MESSAGES:
         if needle in low:
             if not whole and code in _UNSPECIFIC:
                 return None
-            bus, index = _BUS_ID.search(line[:400]), _INDEX.search(line[:400])
+            bus, index = _BUS_ID.search(line), _INDEX.search(line)
             return Fault(
                 code,
-                raw.clean(line[:400]),
+                raw.clean(line),
                 Value(status) if status is not None else Absent("NotInManual"),
                 Value(bus[0]) if bus else Absent("NotSaid"),
                 Value(int(index[1])) if index else Absent("NotSaid"),

@@ -82,7 +82,9 @@ def _version(said: str) -> Fact[str]:
     return Value(said)
 
 
+@lru_cache(maxsize=65536)
 def _indexed(name: str, version: str, editable_at: str = "") -> Distribution:
+    """Environments of many nodes hold the same packages."""
     return Distribution(name, _version(version), _INDEX, Value(editable_at) if editable_at else _NOT_EDITABLE)
 
 

@@ -26,6 +26,7 @@ spec:
   ssh: {{user: root}}
   nodes: {{"gpu[01-02]": {{address: "10.0.0.[1-2]"}}}}
   files: {{/etc/motd: {{source: motd, owner: {USER}, group: {GROUP}}}}}
+  hosts: null
   rollout: {{maxUnavailable: 2}}
 """
 Run = Callable[..., tuple[int, str, str]]

@@ -203,7 +203,7 @@ def test_manifests_that_are_not_right_are_told_before_any_node_is_asked(run: Run
     for argv in (("plan", "@"), ("apply", "@"), ("drift", "@"), ("snapshot", "take", "@"), ("state", "rebuild", "@")):
         code, out, err = run(*argv)
         assert (code, out) == (1, "")
-        assert "site.yaml:8:3" in err
+        assert "site.yaml:9:3" in err
     assert site.channels == {}
     assert run("validate", "@")[0] == 1
 
