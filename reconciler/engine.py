@@ -10,7 +10,7 @@ from typing import Any
 
 from reconciler import __version__, status
 from reconciler.apply.adopt import adopt, pending, recall
-from reconciler.apply.executor import Executor, Stop
+from reconciler.apply.executor import Executor, Stop, Verify
 from reconciler.apply.journal import Journal
 from reconciler.apply.lease import DEADLINE, TTL, Leases
 from reconciler.errors import LockHeld, StalePlan
@@ -136,19 +136,43 @@ class Engine:
         outcomes = {name: _without_steps(plan, name) for name, node in plan.nodes.items() if not node.steps}
         if not plan.waves and not saved:
             return outcomes
-        about = {"plan": plan.id, "cluster": plan.cluster, "commit": plan.revision.commit}
-        journal.append("apply-started", **about, saved=saved)
-        without = self._take_leases([name for wave in plan.waves for name in wave.nodes], plan, leases)
 
         def verify(name: str, channel: Channel, ids: tuple[ResourceId, ...]) -> tuple[Change, ...]:
             node, before = self.desired.nodes[name], observed[name]
             after, _ = ask(channel, verify_probes(node, ids))
             return still_differing(node, before.facts if isinstance(before, NodeState) else Facts(), after, ids)
 
-        ended = Executor(plan, self.pool, journal, leases, verify, self.emit, stop, without).run()
-        outcomes |= ended
+        return self._execute(plan, journal, leases, stop, verify, outcomes, saved)
+
+    def _execute(
+        self,
+        plan: Plan,
+        journal: Journal,
+        leases: Leases,
+        stop: Stop,
+        verify: Verify,
+        outcomes: dict[str, NodeOutcome],
+        saved: bool = False,
+    ) -> dict[str, NodeOutcome]:
+        """The plan's waves, between two records of the journal; `outcomes` are those of nodes that it does not touch."""
+        about = {"plan": plan.id, "cluster": plan.cluster, "commit": plan.revision.commit}
+        journal.append("apply-started", **about, saved=saved)
+        without = self._take_leases([name for wave in plan.waves for name in wave.nodes], plan, leases)
+        outcomes |= Executor(plan, self.pool, journal, leases, verify, self.emit, stop, without).run()
         journal.append("apply-finished", plan=plan.id, exit=exit_code(outcomes.values()))
         return outcomes
+
+    def by_hand(self, plan: Plan, journal: Journal, holder: str, stop: Stop, verify: Verify, ttl: float = TTL) -> Applied:
+        """Carry out what a person asked for and no manifest says, with the same leases, records and second look as an apply.
+
+        Raises LockHeld, or KeyboardInterrupt while it waited for steps of before.
+        """
+        with Leases(holder, journal, self.emit, ttl) as leases:
+            self._take_over(journal, leases, holder, stop)
+            if stop:
+                raise KeyboardInterrupt
+            outcomes = self._execute(plan, journal, leases, stop, verify, {})
+        return Applied(plan, outcomes, exit_code(outcomes.values()))
 
     def _take_leases(self, names: list[str], plan: Plan, leases: Leases) -> dict[str, Failure]:
         """A lease on every node that will be written, before the first write on any; which nodes refused one.

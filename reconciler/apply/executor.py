@@ -18,6 +18,7 @@ from reconciler.model.observed import Failure
 from reconciler.model.outcome import FAILURE_ENDS, End, NodeOutcome
 from reconciler.model.plan import Action, Change, NodePlan, Plan, Step
 from reconciler.pool import Pool
+from reconciler.transport import program
 from reconciler.transport.base import Channel
 
 WAIT = 5.0  # seconds of one wait request: how late an interruption is noticed while a unit runs
@@ -192,6 +193,8 @@ class Executor:
                 str(c.id): {"spec": c.spec_digest, "created": c.action is Action.CREATE, **about} for c in work.completed_by(step)
             },
         }
+        if needed := [name for command in step.action.get("commands", ()) for name in command.get("needs", ())]:
+            request["fragments"] = {name: program.fragment(name) for name in needed}
         return self._write(work, "begin", **request)
 
     def _write(self, work: Work, op: str, **fields: Any) -> Mapping[str, Any]:

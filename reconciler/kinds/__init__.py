@@ -7,6 +7,9 @@ from reconciler.kinds.file import File
 from reconciler.kinds.hostname import Hostname
 from reconciler.kinds.hosts_entries import HostsEntries
 from reconciler.kinds.package import Package
+from reconciler.kinds.python_environment import PythonEnvironment
 from reconciler.kinds.systemd_unit import SystemdUnit
 
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (Hostname(), HostsEntries(), Package(), File(), SystemdUnit())}
+KINDS: dict[str, Kind] = {
+    kind.name: kind for kind in (Hostname(), HostsEntries(), Package(), File(), PythonEnvironment(), SystemdUnit())
+}

@@ -34,7 +34,7 @@ class SystemdUnit:
     name = "SystemdUnit"
 
     def rank(self, spec: Spec) -> int:
-        return 40
+        return 50  # after Python environments, which a service may run from
 
     def probes(self, spec: Spec, manager: PackageManager | None) -> tuple[Probe, ...]:
         assert isinstance(spec, UnitSpec)

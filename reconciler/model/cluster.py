@@ -17,6 +17,7 @@ from reconciler.model.types import (
     HostName,
     IpAddress,
     JumpHost,
+    Keep,
     KeyPath,
     MirrorUrl,
     Name,
@@ -27,6 +28,7 @@ from reconciler.model.types import (
     RepositoryPath,
     Switch,
     UnitName,
+    WheelhousePlace,
     refuse,
 )
 
@@ -35,6 +37,10 @@ def _one_stack(value: object) -> object:
     if isinstance(value, dict):
         raise refuse("versions-by-tier")
     return value
+
+
+def _location(value: object) -> object:
+    return {"type": value} if isinstance(value, str) else value
 
 
 class Ssh(Model):
@@ -66,12 +72,21 @@ class ManagedUnit(Model):
     state: Literal["started", "stopped"] | None = about(None, "whether it runs now")
 
 
+class Mirrors(Model):
+    """Where a site keeps its copies. `null` removes."""
+
+    later: ClassVar[frozenset[str]] = frozenset({"os", "epel", "pytorch"})
+    nvidia: MirrorUrl | None = about(None, "of NVIDIA's repositories; the distribution's path is appended")
+    pypi: MirrorUrl | None = about(None, "of the Python package index (PEP 503), for pin and fetch; default: pip's configuration")
+    wheels: WheelhousePlace | None = about(None, "the wheelhouse as a node sees it: a folder, or the URL of its listing")
+
+
 class NodeSettings(Model):
     """What a node can have, said in spec, a profile, the node or overrides: the nearest wins, null removes."""
 
     later: ClassVar[frozenset[str]] = frozenset(
         {
-            "tier", "environments", "gpus", "rdma", "network", "time", "timezone", "mounts", "directories",
+            "tier", "gpus", "rdma", "network", "time", "timezone", "mounts", "directories",
             "repositories", "kernelArgs", "kernelModules", "sysctl", "users", "firewall", "selinux", "env",
             "labels", "policy", "remediation", "cordon", "suspend",
         }
@@ -79,11 +94,12 @@ class NodeSettings(Model):
     versions: Annotated[Name | None, BeforeValidator(_one_stack)] = about(None, "name of the Versions that is the stack")
     ssh: Ssh | None = about(None, "how the node is reached")
     package_manager: PackageManager | None = about(None, "default: the distribution's")
-    mirrors: dict[Literal["nvidia"], MirrorUrl | None] | None = about(
-        None, "the site's copy of a public origin; the distribution's path is appended"
-    )
+    mirrors: Mirrors | None = about(None, "the site's copies of public origins")
     packages: dict[PackageName, PackageState | None] | None = about(None, "OS packages: a version, present or absent")
     files: dict[AbsolutePath, ManagedFile | None] | None = about(None, "files, by their path on the node")
+    environments: tuple[Name, ...] | None = about(
+        None, "Python environments of the stack; default: all on GPU nodes, none elsewhere"
+    )
     hosts: dict[HostName, IpAddress | None] | None = about(None, "/etc/hosts beside the nodes: name and IP address")
     units: dict[UnitName, ManagedUnit | None] | None = about(None, "systemd units, by their full name")
 
@@ -103,13 +119,24 @@ class Rollout(Model):
     max_unavailable: CountOrShare | None = about(None, "at once: a count, or a share such as 10%; default 1")
 
 
+class EnvironmentLocation(Model):
+    """Where environments are built. `shared` is short for {type: shared}."""
+
+    type: Literal["node", "shared"] = about(..., "node, or shared: /opt/ai/env is one mount")
+    builder: Name | None = about(None, "of shared: the node that builds; default: the first that has an environment")
+
+
 class ClusterSpec(NodeSettings):
     """A site."""
 
     later: ClassVar[frozenset[str]] = NodeSettings.later | {
-        "dataRoot", "environmentLocation", "keepEnvironments", "maintenanceWindows", "gates", "waivers", "slurm",
+        "dataRoot", "maintenanceWindows", "gates", "waivers", "slurm",
         "monitoring", "gateway", "backups",
     }  # fmt: skip
+    environment_location: Annotated[EnvironmentLocation | None, BeforeValidator(_location)] = about(
+        None, "node (default): each node builds; shared: one node builds in a mount that all see"
+    )
+    keep_environments: Keep | None = about(None, "builds that stay of each environment; default 3")
     nodes: dict[NodeList, Annotated[Node, OrEmpty()]] = about(..., "by name or by Slurm host list", min_length=1)
     profiles: dict[Name, Annotated[NodeSettings, OrEmpty()]] = about({}, "settings that a node takes by name")
     overrides: dict[NodeList, Annotated[NodeSettings, OrEmpty()]] = about({}, "exceptions, by host list; later lines win")

@@ -75,7 +75,26 @@ class UnitSpec:
     drop_ins: tuple[str, ...] = ()
 
 
-Spec = HostnameSpec | PackageSpec | FileSpec | HostsSpec | UnitSpec
+@dataclass(frozen=True, slots=True)
+class PythonEnvironmentSpec:
+    """A Python environment as its lock says. `digest` is the lock's (hex SHA-256), `requirements` its text without comments.
+
+    `versions`: each distribution and its version; `pins`: those that people chose, which have to import. `wheelhouse`: folder or
+    URL as the node sees it. `keep`: builds that stay. `builder`: the other node that builds it, where all share one folder.
+    """
+
+    name: str
+    python: str
+    digest: str
+    requirements: str
+    versions: tuple[tuple[str, str], ...]
+    pins: tuple[str, ...]
+    wheelhouse: str | None = None
+    keep: int = 3
+    builder: str | None = None
+
+
+Spec = HostnameSpec | HostsSpec | PackageSpec | FileSpec | PythonEnvironmentSpec | UnitSpec
 
 
 @dataclass(frozen=True, slots=True, order=True)

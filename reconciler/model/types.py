@@ -26,6 +26,9 @@ _DNS_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _HOST = rf"(?:{_DNS_LABEL}(?:\.{_DNS_LABEL})*|\[[0-9a-fA-F:]+\])(?::[0-9]{{1,5}})?"  # with a port; IPv6 in brackets
 _ACCOUNT = r"[a-z_][a-z0-9_-]{0,31}"  # useradd(8): at most 32 characters
 _EXACT = r"(?=.*[0-9])(?:[0-9]{1,5}:)?[0-9A-Za-z][0-9A-Za-z.+~^_]*(?:-[0-9A-Za-z.+~^_]+)*"
+_PIN = r"[0-9]+(?:\.[0-9]+)*(?:(?:a|b|rc)[0-9]+)?(?:\.post[0-9]+)?(?:\.dev[0-9]+)?"
+_LOCAL = r"(?:\+[a-z0-9]+(?:\.[a-z0-9]+)*)?"
+_CLAUSE = rf"(?:(?:==|!=)(?:{_PIN}{_LOCAL}|{_PIN}\.\*)|(?:~=|<=|>=|<|>){_PIN})"
 _SHORT = 32  # characters; what is longer than a form this short is more likely something else than too long
 Advice = Callable[[str], PydanticCustomError | None]
 
@@ -96,9 +99,19 @@ def _version_advice(text: str) -> PydanticCustomError | None:
     return refuse("version-word", near=near) if (near := nearest(text, ("present", "absent"))) else None
 
 
+def _pin_advice(text: str) -> PydanticCustomError | None:
+    return refuse("python-pin", near=near) if (near := text.removeprefix("v").removeprefix("==").strip()) != text else None
+
+
 def _port(value: object) -> int:
     if not isinstance(value, str) or not re.fullmatch(r"[0-9]{1,5}", value) or not 1 <= int(value) <= 65535:
         raise refuse("form", form="port")
+    return int(value)
+
+
+def _keep(value: object) -> int:
+    if not isinstance(value, str) or not re.fullmatch(r"[1-9][0-9]?", value):
+        raise refuse("form", form="keep")
     return int(value)
 
 
@@ -143,6 +156,11 @@ Name = Annotated[str, Form("name", rf"{_LABEL}(?:\.{_LABEL})*", 63, typed=True, 
 Description = Annotated[str, BeforeValidator(_printable), Form("description", r".*", 200, typed=True)]
 PackageName = Annotated[str, Form("package", r"[A-Za-z0-9][A-Za-z0-9._+-]*", 128)]
 PackageState = Annotated[str, Form("version", rf"present|absent|{_EXACT}", 128, typed=True, advice=_version_advice)]
+PythonPackage = Annotated[str, Form("python-package", r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?(?:\[[A-Za-z0-9_.,-]+\])?", 128)]
+PythonPin = Annotated[
+    str, Form("python-pin", rf"{_PIN}{_LOCAL}|{_PIN}\.\*|{_CLAUSE}(?:,{_CLAUSE})*", 128, typed=True, advice=_pin_advice)
+]
+PythonSeries = Annotated[str, Form("python-series", r"3\.[0-9]{1,2}", 8, typed=True)]
 AbsolutePath = Annotated[str, Form("path", rf"(?:/{_SEGMENT})+", 1024)]
 RepositoryPath = Annotated[str, Form("repository-path", rf"{_SEGMENT}(?:/{_SEGMENT})*", 1024)]
 KeyPath = Annotated[str, Form("identity", rf"~?(?:/{_SEGMENT})+", 1024)]
@@ -152,9 +170,11 @@ HostName = Annotated[str, Form("host-name", rf"{_DNS_LABEL}(?:\.{_DNS_LABEL})*",
 IpAddress = Annotated[str, Form("ip", r"[0-9A-Fa-f:.]+", 45), AfterValidator(_ip)]
 FileMode = Annotated[str, Form("mode", r"[0-7]{3,4}", 4, typed=True)]
 MirrorUrl = Annotated[str, Form("mirror", rf"https?://{_HOST}(?:/{_SEGMENT})*/?", 512)]
+WheelhousePlace = Annotated[str, Form("wheelhouse", rf"https?://{_HOST}(?:/{_SEGMENT})*/?|(?:/{_SEGMENT})+", 512)]
 JumpHost = Annotated[str, Form("jump", rf"(?:{_ACCOUNT}@)?{_HOST}", 300)]
 CountOrShare = Annotated[str, Form("count-or-share", r"[1-9][0-9]{0,4}|(?:[1-9][0-9]?|100)%", 5, typed=True)]
 NodeList = Annotated[str, HostsForm("node", hosts.is_node_name)]
 AddressList = Annotated[str, HostsForm("address", hosts.is_address)]
+Keep = Annotated[int, BeforeValidator(_keep), WithJsonSchema({"type": "integer", "minimum": 1, "maximum": 99})]
 Port = Annotated[int, BeforeValidator(_port), WithJsonSchema({"type": "integer", "minimum": 1, "maximum": 65535})]
 Switch = Annotated[bool, BeforeValidator(_switch), WithJsonSchema({"type": "boolean"})]

@@ -8,7 +8,16 @@ from pydantic import AfterValidator, WithJsonSchema
 
 from reconciler.model.base import Model, about
 from reconciler.model.desired import PackageManager
-from reconciler.model.types import Name, PackageName, PackageState, refuse
+from reconciler.model.types import (
+    Name,
+    PackageName,
+    PackageState,
+    PythonPackage,
+    PythonPin,
+    PythonSeries,
+    RepositoryPath,
+    refuse,
+)
 from reconciler.model.words import nearest
 
 # Distribution -> its package manager, and the folder of NVIDIA's repository for it
@@ -42,11 +51,20 @@ class OsPins(Model):
     packages: dict[PackageName, PackageState | None] | None = about(None, "of the stack: a version, present or absent")
 
 
+class Environment(Model):
+    """A Python environment of the stack. Here `null` removes what `extends` brings."""
+
+    later: ClassVar[frozenset[str]] = frozenset({"cuda"})
+    python: PythonSeries | None = about(None, "MAJOR.MINOR; default: the stack's")
+    packages: dict[PythonPackage, PythonPin | None] | None = about(None, "what people choose; `reconcile pin` locks the rest")
+    lock: RepositoryPath | None = about(None, "default locks/STACK/ENVIRONMENT.txt, written by `reconcile pin`")
+
+
 class VersionsSpec(Model):
     """The stack. Here `null` removes what `extends` brings."""
 
-    later: ClassVar[frozenset[str]] = frozenset(
-        {"driver", "driverModules", "cuda", "cudnn", "nccl", "dcgm", "python", "environments"}
-    )
+    later: ClassVar[frozenset[str]] = frozenset({"driver", "driverModules", "cuda", "cudnn", "nccl", "dcgm"})
     extends: Name | None = about(None, "another Versions; what is said here wins, maps merge, null removes")
     os: dict[Distribution, OsPins | None] | None = about(None, "distributions that this stack is for; left out: any")
+    python: PythonSeries | None = about(None, "MAJOR.MINOR of the environments")
+    environments: dict[Name, Environment | None] | None = about(None, "Python environments, by purpose")

@@ -145,10 +145,13 @@ class Program:
 
 
 def main(source: bytes, argv: List[str]) -> int:
-    """`source` is this program, compressed; argv `step TOKEN NUMBER` is how a unit calls it, none how a controller does."""
+    """`source` is this program, compressed; argv `step TOKEN NUMBER` is how a unit calls it, `fragment TOKEN NUMBER INDEX`
+    how a step does, none how a controller does."""
     # whatever the login has: what packages and parents of files get must not depend on it; our own records say their mode
     os.umask(0o022)
     if argv[:1] == ["step"]:
         return runner.main(int(argv[1]), int(argv[2]))
+    if argv[:1] == ["fragment"]:
+        return runner.fragment(int(argv[1]), int(argv[2]), int(argv[3]))
     print(HELLO, json.dumps(hello()), flush=True)
     return Program(source).serve()

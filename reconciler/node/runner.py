@@ -1,12 +1,14 @@
 """What a step's unit executes: the commands one after another, each outcome on disk before the next begins."""
 
+import json
 import os
 import socket
 import subprocess
+import sys
 import time
 from typing import Any, Dict, List
 
-from reconciler.node import lease, state, steps, units, watch
+from reconciler.node import fragments, lease, state, steps, units, watch
 
 TAIL = 16 << 10
 ENVIRONMENT = {
@@ -30,24 +32,38 @@ def _tail(data: bytes) -> str:
     return data[-TAIL:].decode("utf-8", "replace")
 
 
-def _command(command: Dict[str, Any]) -> Dict[str, Any]:
+def fragment(token: int, number: int, index: int) -> int:
+    """Carry out a command that is a part of this program: the exit status is the fragment's."""
+    record = steps.record(token, number)
+    with open(record["fragments"]) as f:
+        fragments.take(json.load(f))
+    command = record["commands"][index]
+    return fragments.run(command["fragment"], command["arguments"])
+
+
+def _command(command: Dict[str, Any], place: List[int]) -> Dict[str, Any]:
+    """The command's outcome; `place`: token, step and index of the command."""
     began = time.monotonic()
     try:
-        if "watch" in command:
-            return dict(watch.watch(command["watch"]), seconds=round(time.monotonic() - began, 3))
-        done = subprocess.run(
-            command["argv"],
-            input=command.get("stdin", "").encode(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=dict(ENVIRONMENT, **command.get("env", {})),
-            cwd="/",
-        )
-        result: Dict[str, Any] = {"status": done.returncode, "out": _tail(done.stdout), "err": _tail(done.stderr)}
+        result = watch.watch(command["watch"]) if "watch" in command else _process(command, place)
     except (OSError, subprocess.TimeoutExpired) as e:
         result = {"status": None, "out": "", "err": getattr(e, "strerror", None) or str(e)}
     result["seconds"] = round(time.monotonic() - began, 3)
     return result
+
+
+def _process(command: Dict[str, Any], place: List[int]) -> Dict[str, Any]:
+    """A fragment runs in a process of its own, as any other command."""
+    own = [sys.executable, "-IS", sys.argv[0], "fragment"] + [str(n) for n in place]
+    done = subprocess.run(
+        own if "fragment" in command else command["argv"],
+        input=command.get("stdin", "").encode(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=dict(ENVIRONMENT, **command.get("env", {})),
+        cwd="/",
+    )
+    return {"status": done.returncode, "out": _tail(done.stdout), "err": _tail(done.stderr)}
 
 
 def main(token: int, number: int) -> int:
@@ -60,8 +76,8 @@ def main(token: int, number: int) -> int:
     _ready()
     results: List[Dict[str, Any]] = []
     # no other holder can get a lease while this unit is active: one check before the first command is enough
-    for command in commands:
-        results.append(_command(command))
+    for index, command in enumerate(commands):
+        results.append(_command(command, [token, number, index]))
         steps.update(token, number, results=results)
         if results[-1]["status"] != 0:
             break

@@ -1,6 +1,7 @@
 """Steps: intent on disk before, outcome on disk after, and a unit in between that survives whoever asked for it."""
 
 import errno
+import json
 import os
 import select
 import time
@@ -46,6 +47,7 @@ def begin(request: Dict[str, Any], program: bytes) -> Dict[str, Any]:
         intent = {name: request[name] for name in ("token", "step", "plan", "title", "resources", "inventory")}
         intent.update(boot_id=state.boot_id(), state="intended", wall=time.time(), results=[], settled=False)
         intent["commands"] = action.get("commands", [])
+        intent["fragments"] = _store_fragments(request.get("fragments"))
         state.write_record(_file(token, number), intent)
         if "file" in action or "exchange" in action:
             return _write_file(token, number, action)
@@ -89,6 +91,17 @@ def _store(program: bytes) -> str:
     """This program as a file, for the unit: named by its content, so that an older step keeps the one that it started with."""
     text = zlib.decompress(program)
     target = state.path("program", "%08x.py" % zlib.crc32(text))
+    if not os.path.exists(target):
+        state.write_atomically(target, text)
+    return target
+
+
+def _store_fragments(sources: Optional[Dict[str, str]]) -> str:
+    """What a step's commands need of this program beyond itself, as a file named by its content; none: empty."""
+    if not sources:
+        return ""
+    text = json.dumps(sources).encode()
+    target = state.path("program", "%08x.json" % zlib.crc32(text))
     if not os.path.exists(target):
         state.write_atomically(target, text)
     return target

@@ -29,6 +29,12 @@ _FORMS = {
     "ip": "an IP address",
     "switch": "true or false",
     "unit": "a unit's full name: NAME.service, .socket, .timer, .path, .mount, .automount, .swap, .target or .slice",
+    # Python environments
+    "python-package": "the name of a Python package, perhaps with extras: NAME or NAME[EXTRA]",
+    "python-pin": "a version: 2.13.0 (exact), 2.13.* (prefix), 2.10.0+cu128 (a build) or '>=2.1,<3' (pip's form)",
+    "python-series": "a series of Python: write MAJOR.MINOR, such as 3.12",
+    "wheelhouse": "a wheelhouse: an absolute path on the nodes, or http://HOST[:PORT][/PATH], https too",
+    "keep": "a number of builds: 1 to 99",
 }
 # Codes whose sentence is about the value at a path: the path is said first.
 _OF_VALUES = {
@@ -46,6 +52,7 @@ _OF_VALUES = {
     "empty-block": "is empty: at least one is wanted",
     "not-text": "has to be text, not a {block}",
     "not-a-block": "has to be a mapping (key: value lines){found_too}",
+    "python-pin": "'{found}' is not {form_words}{near_too}",
     "package-conflict": "'{found}' here, '{other}' in Versions '{stack}' for {distribution} ({place}): keep one",
     "file-no-source": "no source: say which file of the repository it is (source: files/NAME)",
     "file-below-file": "{other} is a file as well: nothing can be below it",
@@ -100,6 +107,22 @@ _OTHERS = {
     "address-count": "{hosts} is {nodes} nodes, {found} is {addresses} addresses",
     "address-twice": "{node} has the address {found} of {other}{and_more}",
     "too-many-nodes": "more than {limit} nodes in one cluster",
+    # Python environments and their locks
+    "unknown-environment": "the stack has no environment '{found}'; {did_you_mean}",
+    "environment-name": "environment '{found}': a name may not end with .d, where the builds of another would be",
+    "environment-no-packages": "environment '{found}' has no packages: nothing to build",
+    "environment-no-python": "environment '{found}' says no python, and its stack says none: write python: 3.12",
+    "builder-not-shared": "a builder is for environments that are shared: write {{type: shared, builder: NODE}}",
+    "lock-missing": "environment '{found}' has no lock {lock}: run `reconcile pin` and commit it",
+    "lock-unreadable": "the lock {lock} cannot be read ({reason})",
+    "lock-differs": "{lock} has {name} {version}, declared is {found}: run `reconcile pin` and commit it",
+    "lock-lacks": "{lock} does not have {name}, declared is {found}: run `reconcile pin` and commit it",
+    "lock-python": "{lock} was made for Python {version}, declared is {found}: run `reconcile pin` and commit it",
+    "lock-hash": "'{found}' is not a hash (--hash=sha256: and 64 hexadecimal digits): run `reconcile pin` again",
+    "lock-line": "'{found}' is no line of a lock: run `reconcile pin` again",
+    "lock-cut": "'{found}' has no whole list of hashes: run `reconcile pin` again",
+    "lock-twice": "'{found}' is locked twice (first on line {line}): run `reconcile pin` again",
+    "lock-header": "the lock does not say its {found}: run `reconcile pin` again",
     # host keys
     "no-known-hosts": "there is no file '{found}': every node will be refused, its host key is unknown",
     "known-hosts-unreadable": "'{found}' cannot be read ({reason}): every node will be refused, its key is unknown",
@@ -218,7 +241,7 @@ _PHRASES: dict[str, Callable[[Mapping[str, Datum]], str]] = {
     "and_more": _and_more,
     "found_too": _found_too,
     "or_list": lambda data: " or ".join(_names(data)),
-    "form_words": lambda data: _FORMS[str(data.get("form"))],
+    "form_words": lambda data: _FORMS[str(data.get("form", "python-pin"))],
     "form_words_short": lambda data: _FORMS[str(data.get("form"))].split(":", 1)[0],
     "hint_words": lambda data: _HINTS[str(data.get("hint"))],
 }

@@ -19,6 +19,8 @@ from reconciler.model.manifest import Cluster
 from reconciler.model.problem import Path
 from reconciler.model.versions import MANAGERS
 from reconciler.source.access import AccessReader
+from reconciler.source.builds import Builds
+from reconciler.source.environments import Locks
 from reconciler.source.load import Declared, Documents
 from reconciler.source.members import Member, Site, members
 from reconciler.source.merge import NOTHING, Nulls
@@ -44,6 +46,9 @@ class Resolver:
         """The state of each Cluster, by name."""
         stacks = Stacks(self.documents, self.report, self._nulls)
         self.report.unchecked |= self.documents.unjudged
+        locks = Locks(self.tree, self.report)
+        for stack in stacks:
+            locks.check(stack.environments.values())
         states = {n: self._cluster(d, stacks, revision) for n, d in sorted(self.documents.clusters.items())}
         for said, removed in self._nulls.values():
             if not removed:
@@ -57,6 +62,8 @@ class Resolver:
         resources = Resources(tree, self.report)
         named = self._check_layers(site, stacks, resources)
         found = members(site, self.report, self._nulls)
+        builds = Builds(site, Locks(tree, self.report), self.report)
+        self._check_builder(site, found)
         self._check_owners(site, found)
         access = AccessReader(tree, self.report, site).of(found)
         nodes: dict[str, DesiredNode] = {}
@@ -66,7 +73,7 @@ class Resolver:
             nodes[member.name] = DesiredNode(
                 name=member.name,
                 access=access[member.name],
-                resources=(_hostname(site, member), *resources.of(member.settings, stack)),
+                resources=(_hostname(site, member), *resources.of(member.settings, stack), *builds.of(member, stack)),
                 profile=member.profile,
                 manager=_manager(manager.value) if manager else None,
                 stack=stack.name if stack else None,
@@ -108,6 +115,16 @@ class Resolver:
             (member, first), at = pairs[0], site.document.value((*_NODES, key, "address"))
             data = {"node": member.name, "found": member.address, "other": first.name}
             self.report.say(at, "address-twice", data=data, others=len(pairs) - 1)
+
+    def _check_builder(self, site: Site, found: tuple[Member, ...]) -> None:
+        place = site.spec.environment_location
+        if place is None or place.builder is None or not found:
+            return
+        at, names = site.document.value(("spec", "environmentLocation", "builder")), [member.name for member in found]
+        if place.builder not in names:
+            self.report.say(at, "unknown-node", data=self.report.choice(place.builder, names), others=0)
+        elif place.type != "shared":
+            self.report.say(at, "builder-not-shared")
 
     def _rollout(self, site: Site, nodes: dict[str, DesiredNode]) -> Rollout:
         said = site.spec.rollout

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from reconciler.model.manifest import Versions
+from reconciler.source.environments import Declared as Environment
+from reconciler.source.environments import environments
 from reconciler.source.load import Declared, Documents
 from reconciler.source.merge import NOTHING, Layer, Nulls, Said, flatten, overlay
 from reconciler.source.report import Report
@@ -12,11 +15,13 @@ from reconciler.source.report import Report
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """A Versions. `distributions` empty: any. `packages` holds, by name, what is said for each distribution."""
+    """A Versions. `distributions` empty: any. `packages` holds, by name, what is said for each distribution;
+    `environments` the Python environments by name."""
 
     name: str
     distributions: tuple[str, ...]
     packages: dict[str, dict[str, Said]]
+    environments: Mapping[str, Environment] = field(default_factory=dict)
 
 
 class Stacks:
@@ -28,6 +33,10 @@ class Stacks:
         for name in documents.versions:
             self._follow(name)
         self._stacks = {name: _stack(name, layer) for name, layer in self._layers.items()}
+
+    def __iter__(self) -> Iterator[Stack]:
+        """Those that are known, by name."""
+        return (stack for _, stack in sorted(self._stacks.items()) if stack)
 
     def named(self, said: Said, who: str) -> Stack | None:
         """The stack that `said` names; None after saying that there is none, or that `who` cannot be judged."""
@@ -80,7 +89,7 @@ def _parent(declared: Declared) -> str | None:
 
 
 def _layer(declared: Declared) -> Layer:
-    return flatten(declared.manifest.spec, declared.document, ("spec",), ("os",))
+    return flatten(declared.manifest.spec, declared.document, ("spec",), ("os", "python", "environments"))
 
 
 def _stack(name: str, layer: Layer | None) -> Stack | None:
@@ -91,4 +100,4 @@ def _stack(name: str, layer: Layer | None) -> Stack | None:
         if len(path) == 3:  # DISTRIBUTION, "packages", NAME
             packages.setdefault(str(path[2]), {})[str(path[0])] = said
     distributions = dict.fromkeys(str(path[0]) for path in layer.get("os", NOTHING) if path)
-    return Stack(name, tuple(distributions), packages)
+    return Stack(name, tuple(distributions), packages, environments(name, layer))

@@ -19,12 +19,13 @@ from tests.nodes.site import Site
 
 def test_plan_apply_and_nothing_left(run: Run, site: Site) -> None:
     code, out, _ = run("plan", "@")
-    assert (code, out.splitlines()[0].partition(":")[0]) == (0, "2 changes on 2 nodes")
+    assert (code, out.splitlines()[0].partition(":")[0]) == (0, "4 changes on 2 nodes")
     assert run("plan", "@", "--detailed-exitcode")[0] == 2
     code, out, err = run("apply", "@")
     assert code == 0
-    assert "2 changes on 2 nodes\n  gpu[01-02]  converged, 1 change" in out
+    assert "4 changes on 2 nodes\n  gpu[01-02]  converged, 2 changes" in out
     assert "gpu01: writing /etc/motd ok" in err
+    assert "gpu01: writing /etc/hosts ok" in err
     code, out, _ = run("apply", "@")
     assert (code, out.splitlines()[-1]) == (0, "  gpu[01-02]  unchanged")
     assert run("plan", "@", "--detailed-exitcode")[0] == 0
@@ -59,7 +60,7 @@ def test_a_saved_plan_once(run: Run, site: Site) -> None:
     assert run("plan", "@", "--out", "p.json")[0] == 0
     assert Path("p.json").stat().st_mode & 0o777 == 0o600
     code, out, _ = run("apply", "p.json")
-    assert (code, out.splitlines()[-1]) == (0, "  gpu[01-02]  converged, 1 change")
+    assert (code, out.splitlines()[-1]) == (0, "  gpu[01-02]  converged, 2 changes")
     code, _, err = run("apply", "p.json")
     assert code == 5
     assert "was carried out already" in err
@@ -162,7 +163,7 @@ def test_a_lost_state_directory_is_rebuilt_from_the_nodes(run: Run, site: Site) 
     Path("controller/journal.jsonl").unlink()
     Path("controller/state.git").rename("mirror.git")
     code, out, _ = run("state", "rebuild", "@", "--mirror", "mirror.git")
-    assert (code, out) == (0, "rebuilt from 2 nodes: 2 step records\n")
+    assert (code, out) == (0, "rebuilt from 2 nodes: 4 step records\n")
     assert run("snapshot", "list")[1].startswith("1 snapshot\n")
     assert run("history")[1].startswith("1 apply\n")
     (site.root / "gpu02/etc/motd").write_text("by hand\n")

@@ -10,7 +10,18 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from reconciler.facts import available, declared_units, file, hostname, hosts_file, order, os_release, packages, restarts
+from reconciler.facts import (
+    available,
+    declared_units,
+    environment_builds,
+    file,
+    hostname,
+    hosts_file,
+    order,
+    os_release,
+    packages,
+    restarts,
+)
 from reconciler.facts import raw as raw_text
 from reconciler.model.fact import Fact, Facts, Raw, Value
 from tests.cases import is_fact, keyed, raw, values
@@ -47,6 +58,7 @@ PARSERS: dict[str, tuple[str, str, Parser]] = {
     "locks": ("versionlock", "versionlock", packages.locks),
     "dnf": ("available", "repoquery", lambda f: available.offered(f, "dnf")),
     "apt": ("available", "madison", lambda f: available.offered(f, "apt")),
+    "environment": ("environment:x", "environment", lambda f: environment_builds.found(f, "x")),
     "stat": ("file:/x", "stat", lambda f: file.place(f, "/x")),
     "hosts": ("hosts-file", "hosts", hosts),
     "units": ("declared-units", "units", lambda f: declared_units.unit(f, "a.service")),

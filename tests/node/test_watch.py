@@ -67,6 +67,6 @@ def test_well_or_ill(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_ill_unit_fails_its_step_with_its_journal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "settle", lambda name: (False, FAILED))
     monkeypatch.setattr(watch, "_run", lambda *argv: f"last words of {argv[-1]}\n")
-    found = runner._command({"argv": ["reconcile-watch", "a.service"], "watch": "a.service"})
+    found = runner._command({"argv": ["reconcile-watch", "a.service"], "watch": "a.service"}, [1, 1, 0])
     assert (found["status"], found["out"]) == (1, "last words of a.service\n")
     assert "ActiveState=failed SubState=failed Result=exit-code" in found["err"]

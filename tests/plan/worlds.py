@@ -32,6 +32,7 @@ from reconciler.model.plan import Change, NodePlan, Plan, Selection, Step
 from reconciler.plan.build import build_plan, follow_up
 from reconciler.plan.scope import first_probes
 from tests.cases import raw
+from tests.plan import environments
 
 Case = Mapping[str, Any]
 RELEASES = {
@@ -42,7 +43,7 @@ RELEASES = {
 
 
 def resource(said: Case, line: int = 1) -> Resource:
-    """`package`, `file`, `hosts`, `unit` or `hostname` names it; the rest is its spec."""
+    """`package`, `file`, `hosts`, `environment`, `unit` or `hostname` names it; the rest is its spec."""
     spec: Spec
     if "package" in said:
         ensure = str(said.get("ensure", "present"))
@@ -54,6 +55,8 @@ def resource(said: Case, line: int = 1) -> Resource:
         more = {key: said[key] for key in ("owner", "group", "mode", "repository") if key in said}
         more |= {"restart": tuple(said["restart"])} if "restart" in said else {}
         spec, name = FileSpec(said["file"], content, **more), ("File", said["file"])
+    elif "environment" in said:
+        spec, name = environments.spec(said), ("PythonEnvironment", said["environment"])
     elif "hosts" in said:
         lines = "".join(f"{address} {name}\n" for name, address in said["hosts"].items())
         spec, name = HostsSpec(lines), ("HostsEntries", "/etc/hosts")
@@ -162,6 +165,8 @@ def answer(probe: Probe, case: Case) -> tuple[Raw, ...]:
     if kind == "content":
         at = found["files"][path]
         return (Raw(base64.b64decode(at["content64"])) if "content64" in at else _text(at.get("content", "")),)
+    if kind == "environment":
+        return (environments.answer(found),)
     if kind == "hostname":
         return tuple(_text(said) for said in found["hostname"])
     if kind == "versionlock":
@@ -241,6 +246,8 @@ def _step(step: Step) -> Iterator[str]:
     yield f"step {step.number} {step.title}: {', '.join(map(str, step.resources))}"
     for command in step.action.get("commands", ()):
         yield f"    $ {shlex.join(command['argv'])}"
+        if "arguments" in command:
+            yield f"    = {command['fragment']} {json.dumps(command['arguments'], sort_keys=True)}"
         yield from (f"    < {line}" for line in command.get("stdin", "").splitlines())
     if file := step.action.get("file") or step.action.get("exchange"):
         whose = f"{file['mode']:04o} {file['owner']}:{file['group']}" if "mode" in file else f"instead of {file['expected'][:8]}"

@@ -1,4 +1,4 @@
-"""Parts of the program that come with the probe that needs them: a node that is only asked for packages gets none."""
+"""Parts of the program that come with the probe or step that needs them: a node that is only asked for packages gets none."""
 
 import base64
 import sys
@@ -23,3 +23,8 @@ def take(sources: Dict[str, str]) -> None:
 def look(name: str, arguments: Dict[str, Any]) -> Any:
     """The fragment's answer, a JSON value. Raises KeyError for one that was not taken, and whatever the fragment raises."""
     return sys.modules[__name__ + "." + name].look(arguments)
+
+
+def run(name: str, arguments: Dict[str, Any]) -> int:
+    """Let the fragment act, as a command of a step: its exit status."""
+    return int(sys.modules[__name__ + "." + name].run(arguments))
