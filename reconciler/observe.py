@@ -31,9 +31,10 @@ def ask(channel: Channel, probes: tuple[Probe, ...], *, records: bool = False) -
     found = answer.get("facts")
     if not isinstance(found, Mapping):
         raise Garbled("WrongShape", detail="facts")
-    now = time.time()
+    recorded = channel.hello.recorded
+    taken = time.time() if recorded is None else recorded
     boot_id = channel.hello.boot_id
-    readings = {probe.key: Reading(probe.key, decode(probe, found.get(probe.key)), now, boot_id) for probe in probes}
+    readings = {probe.key: Reading(probe.key, decode(probe, found.get(probe.key)), taken, boot_id) for probe in probes}
     remembered = answer.get("records", {})
     if not isinstance(remembered, Mapping):
         raise Garbled("WrongShape", detail="records")

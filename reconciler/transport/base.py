@@ -21,12 +21,16 @@ UNPACKED_LIMIT = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """What the program says when it starts. `uid` is 0 where it may write."""
+    """What the program says when it starts. `uid` is 0 where it may write.
+
+    `recorded`: of a recording, when it was taken, in Unix seconds; None for a node that answers now.
+    """
 
     boot_id: str
     hostname: str
     python: str
     uid: int
+    recorded: float | None = None
 
 
 class Channel(Protocol):

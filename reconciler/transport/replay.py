@@ -20,7 +20,7 @@ class ReplayChannel:
     def __init__(self, found: Recording) -> None:
         self._found = found
         self._closed = threading.Event()
-        self.hello = Hello(found.boot_id, found.hostname, found.python, found.uid)
+        self.hello = Hello(found.boot_id, found.hostname, found.python, found.uid, found.taken)
         self.received = 0  # nothing comes from a node
 
     def request(self, op: str, deadline: float, **fields: Any) -> Mapping[str, Any]:
