@@ -15,6 +15,9 @@ FORMAT = "reconcile-observation/1"
 
 
 def _path(directory: Path, node: str) -> Path:
+    """Raises ValueError for a name that is no file name."""
+    if not node or Path(node).name != node or node.startswith("."):
+        raise ValueError(f"no name for a file: {node!r}")
     return directory / f"{node}.json"
 
 
@@ -25,13 +28,18 @@ def save(directory: Path, node: str, seen: NodeSeen) -> None:
 
 
 def load(directory: Path, node: str) -> NodeSeen | None:
-    """None where the node was never seen. Raises StateDamaged where the file is not what `save` writes."""
+    """None where the node was never seen.
+
+    Raises StateDamaged: ObservationUnreadable where the file is not what `save` writes, StateDirUnusable where it may not be read.
+    """
     path = _path(directory, node)
     try:
         found = json.loads(path.read_bytes())
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, RecursionError) as e:
+    except OSError as e:
+        raise StateDamaged("StateDirUnusable", path=str(directory.parent), detail=e.strerror) from None
+    except (ValueError, RecursionError) as e:
         raise StateDamaged("ObservationUnreadable", path=str(path), detail=type(e).__name__) from None
     try:
         if found["format"] != FORMAT:

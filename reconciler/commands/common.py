@@ -45,7 +45,7 @@ def options(*chosen: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
-commit = click.option("--commit", metavar="SHA", help="Plan this commit instead of HEAD.")
+commit = click.option("--commit", metavar="SHA", help="This commit instead of HEAD.")
 cluster = click.option("--cluster", metavar="NAME", help="Which cluster, where the repository has several.")
 on = click.option("--on", multiple=True, metavar="NODES", help="Only these nodes: gpu01, or gpu[01-04,07].")
 target = click.option("--target", multiple=True, metavar="KIND[/NAME]", help="Only these resources: Package, or Package/tmux.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import socket
 import sys
 import time
 from collections.abc import Mapping
@@ -14,14 +13,14 @@ import click
 from reconciler import config
 from reconciler.apply import observations
 from reconciler.apply.statedir import StateDir
-from reconciler.commands import common
+from reconciler.commands import common, observe_call
 from reconciler.errors import Usage
 from reconciler.events import now
 from reconciler.facts.catalogue import LIVE
 from reconciler.facts.live import About, LiveFact
 from reconciler.model.desired import DesiredNode, SshAccess
 from reconciler.model.observed import Failure
-from reconciler.model.seen import Merge, NodeSeen, cursors, later
+from reconciler.model.seen import Merge, NodeSeen, Seen, cursors, later
 from reconciler.model.words import nearest
 from reconciler.plan.select import select
 from reconciler.pool import Pool
@@ -74,25 +73,24 @@ def observe(
 
     NODE is a name or a host list, gpu[01-04]; all nodes of the cluster where none is given. Changes nothing.
     """
+    observe_call.check(click.get_current_context())
     wanted = _facts(names)
     request = common.Request(path, commit, cluster=cluster, on=nodes, as_json=as_json)
-    declared, asked = _without_manifest(recordings, local_name) if local else _declared(request)
-    inner = ReplayTransport(Path(recordings)) if recordings else LocalTransport() if local else SshTransport()
-    recorder = RecordingTransport(inner) if record else None
+    declared, asked = _without_manifest(recordings, local_name, nodes) if local else _declared(request, recordings)
+    transport = ReplayTransport(Path(recordings)) if recordings else LocalTransport() if local else SshTransport()
     directory = None if recordings else StateDir(config.load(state_dir).state_dir).root / "observations"
     facts = () if last else chosen(wanted, names, fast=fast)
+    observe_call.writable(record, directory if facts else None)
     merges = {fact.name: fact.merge for fact in LIVE if fact.merge}
     before = {name: observations.load(directory, name) if directory else None for name in asked}
     # a recording is whole: it begins where the log does
     abouts = {name: about(declared, name, {} if record else cursors(before[name], merges), environments) for name in asked}
-    found, failures = _look(asked, abouts, facts, recorder or inner, request)
-    if recorder and record:
-        recorder.save(Path(record))
+    found, failures = _look(asked, abouts, facts, transport, as_json=as_json, record=record)
     seen = {name: _remembered(directory, name, (before[name], found.get(name)), merges) for name in asked}
-    shown = {name: _only(node, wanted) for name, node in seen.items() if node}
-    _show(shown, failures, as_json=as_json, whole=bool(names), costs=costs)
-    kinds = {why.kind for why in failures.values()}
-    return 3 if kinds - {"unreachable"} else 4 if kinds else 0
+    shown = {name: only for name, node in seen.items() if node and (only := _only(node, wanted)).facts}
+    never = _never(shown, [name for name in asked if name not in failures], wanted)
+    _show((shown, failures, never), as_json=as_json, whole=bool(names), costs=costs)
+    return _status(failures, nothing=bool(never.keys() - shown.keys()))
 
 
 def _facts(names: tuple[str, ...]) -> tuple[LiveFact, ...]:
@@ -106,20 +104,20 @@ def _facts(names: tuple[str, ...]) -> tuple[LiveFact, ...]:
 Nodes = dict[str, DesiredNode]
 
 
-def _without_manifest(recordings: str | None, name: str | None) -> tuple[Nodes, Nodes]:
-    """This machine, or those that were recorded: all of them are asked."""
-    names = sorted(file.stem for file in Path(recordings).glob("*.json")) if recordings else [name or socket.gethostname()]
-    if not names:
-        raise Usage("NoRecordings", path=recordings)
+def _without_manifest(recordings: str | None, said: str | None, wanted: tuple[str, ...]) -> tuple[Nodes, Nodes]:
+    """This machine, or those that were recorded: all of them are asked, or those that are wanted. Raises Usage."""
+    names = observe_call.recorded(recordings, common.host_names(wanted)) if recordings else [observe_call.local_name(said)]
     nodes = {name: DesiredNode(name, SshAccess("localhost"), ()) for name in names}
     return nodes, nodes
 
 
-def _declared(request: common.Request) -> tuple[Nodes, Nodes]:
+def _declared(request: common.Request, recordings: str | None) -> tuple[Nodes, Nodes]:
     """All nodes, whose names each is asked for, and the chosen ones, in the order of the manifest.
 
-    Raises Usage for one that is not declared.
+    Raises Usage for one that is not declared, and where there are no recordings at all.
     """
+    if recordings:
+        observe_call.recordings(recordings)
     desired, _ = common.desired_state(request)
     chosen_names = select(desired, common.host_names(request.on), ()).nodes
     nodes = dict(desired.nodes)
@@ -131,18 +129,23 @@ def _look(
     abouts: Mapping[str, About],
     facts: tuple[LiveFact, ...],
     transport: Transport,
-    request: common.Request,
+    *,
+    as_json: bool,
+    record: str | None,
 ) -> tuple[dict[str, NodeSeen], dict[str, Failure]]:
-    """What the nodes answered, and who did not."""
+    """What the nodes answered, and who did not; what they answered is also recorded where `record` says."""
     if not facts:
         return {}, {}
-    pool = Pool(transport, asked)
+    recorder = RecordingTransport(transport) if record else None
+    pool = Pool(recorder or transport, asked)
     try:
-        with common.progress(request.as_json) as emit:
+        with common.progress(as_json) as emit:
             emit(now("observing", nodes=list(asked)))
             results = survey(pool, abouts, facts, lambda name: emit(now("observed", name)))
     finally:
         pool.close()
+    if recorder and record:
+        recorder.save(Path(record))
     seen = {name: result for name, result in results.items() if isinstance(result, NodeSeen)}
     return seen, {name: result for name, result in results.items() if isinstance(result, Failure)}
 
@@ -168,10 +171,23 @@ def _only(node: NodeSeen, wanted: tuple[LiveFact, ...]) -> NodeSeen:
     return dataclasses.replace(node, facts={fact.name: node.facts[fact.name] for fact in wanted if fact.name in node.facts})
 
 
-def _show(found: Mapping[str, NodeSeen], failures: Mapping[str, Failure], *, as_json: bool, whole: bool, costs: bool) -> None:
+def _never(shown: Mapping[str, NodeSeen], names: list[str], wanted: tuple[LiveFact, ...]) -> dict[str, tuple[str, ...]]:
+    """By node, the wanted facts that nobody ever looked at: they are neither there nor absent."""
+    seen: dict[str, Mapping[str, Seen]] = {name: shown[name].facts if name in shown else {} for name in names}
+    never = {name: tuple(fact.name for fact in wanted if fact.name not in facts) for name, facts in seen.items()}
+    return {name: facts for name, facts in never.items() if facts}
+
+
+def _status(failures: Mapping[str, Failure], *, nothing: bool) -> int:
+    """`nothing`: of some node there is nothing to show, though nobody tried to reach it."""
+    kinds = {why.kind for why in failures.values()}
+    return 3 if kinds - {"unreachable"} else 4 if kinds or nothing else 0
+
+
+def _show(looked: render.Looked, *, as_json: bool, whole: bool, costs: bool) -> None:
     moment = time.time()
     if as_json:
-        common.print_json(render.data(found, failures, moment))
+        common.print_json(render.data(looked, moment))
         return
-    lines = render.details(found, moment) if whole else render.render(found, failures, moment, style_for(sys.stdout))
-    click.echo("\n".join([*lines, *(["", *render.costs(found)] if costs else [])]))
+    lines = render.details(looked, moment) if whole else render.render(looked, moment, style_for(sys.stdout))
+    click.echo("\n".join([*lines, *(["", *render.costs(looked[0])] if costs else [])]))

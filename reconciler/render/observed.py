@@ -15,24 +15,49 @@ from reconciler.render.style import Style
 from reconciler.render.text import count, duration, fold, safe, table
 
 Found = Mapping[str, NodeSeen]
+Never = Mapping[str, Sequence[str]]  # by node, the facts that nobody ever looked at
+Looked = tuple[Found, Mapping[str, Failure], Never]
 
 
-def render(found: Found, failures: Mapping[str, Failure], now: float, style: Style) -> list[str]:
+def render(looked: Looked, now: float, style: Style) -> list[str]:
     """Each fact of the catalogue in its order; `now` in Unix seconds."""
-    lines = [_verdict(found, failures), ""]
+    found, _, _ = looked
     names = dict.fromkeys(name for node in found.values() for name in node.facts)
     rows = [row for name in names for row in _rows(name, found, now)]
+    lines = []
     for row, (_, _, _, text) in zip(table(rows), rows, strict=True):
         colour = "yellow" if text.startswith("unknown: ") else "dim" if text.startswith("absent: ") else ""
         lines.append(style(row, colour) if colour else row)
-    return [*lines, *([""] if failures else []), *notes.failures(failures)]
+    return _framed(looked, lines)
 
 
-def _verdict(found: Found, failures: Mapping[str, Failure]) -> str:
+def _framed(looked: Looked, lines: Sequence[str]) -> list[str]:
+    """The verdict before the facts, and after them who was not seen and what nobody ever looked at."""
+    _, failures, never = looked
+    parts = [[_verdict(looked)], lines, notes.failures(failures), _unseen(looked[0], never)]
+    return [line for part in parts if part for line in ["", *part]][1:]
+
+
+def _verdict(looked: Looked) -> str:
+    found, failures, never = looked
     unknown = sum(is_unknown(fact.value) for node in found.values() for fact in node.facts.values())
     facts = sum(len(node.facts) for node in found.values())
-    parts = [f"{count(facts, 'fact')} of {count(len(found), 'node')}", f"{unknown} unknown"]
-    return ", ".join([*parts, *([f"{count(len(failures), 'node')} not seen"] if failures else [])])
+    unseen = len(never.keys() - found.keys())
+    parts = [
+        f"{count(facts, 'fact')} of {count(len(found), 'node')}",
+        f"{unknown} unknown",
+        f"{count(len(failures), 'node')} not seen" if failures else "",
+        f"{count(unseen, 'node')} never looked at" if unseen else "",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _unseen(found: Found, never: Never) -> list[str]:
+    """Nodes that lack the same share a line; of a node of which there is nothing at all, no list of everything."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for node, facts in never.items():
+        alike.setdefault(tuple(facts) if node in found else (), []).append(node)
+    return [f"  {fold(nodes)}: never looked at{': ' if facts else ''}{', '.join(facts)}" for facts, nodes in alike.items()]
 
 
 def _rows(name: str, found: Found, now: float) -> list[tuple[str, str, str, str]]:
@@ -50,15 +75,15 @@ def _rows(name: str, found: Found, now: float) -> list[tuple[str, str, str, str]
     return rows
 
 
-def details(found: Found, now: float) -> list[str]:
+def details(looked: Looked, now: float) -> list[str]:
     """Every field of every fact, node by node."""
     lines: list[str] = []
-    for node, seen in found.items():
+    for node, seen in looked[0].items():
         for name, fact in seen.facts.items():
             age = duration(max(0.0, now - fact.taken))
             lines += [f"{safe(node)} {name}, {age} old", *(f"  {line}" for line in whole.lines(fact.value))]
             lines += [*(f"  {line}" for line in known(name, fact.value)), ""]
-    return lines[:-1]
+    return _framed(looked, lines[:-1])
 
 
 def costs(found: Found) -> list[str]:
@@ -81,8 +106,9 @@ def _most(costs: Sequence[tuple[float, float, int]]) -> tuple[str, str, str]:
     return f"{wall:.1f}", f"{cpu:.1f}", str(size)
 
 
-def data(found: Found, failures: Mapping[str, Failure], now: float) -> dict[str, Any]:
+def data(looked: Looked, now: float) -> dict[str, Any]:
     """The same for programs: values as they are, ages in seconds, what a fact cost in milliseconds and bytes."""
+    found, failures, never = looked
     nodes = {}
     for node, seen in found.items():
         facts = {
@@ -101,4 +127,5 @@ def data(found: Found, failures: Mapping[str, Failure], now: float) -> dict[str,
         }
         own = {"ms": seen.own.milliseconds, "cpu_ms": seen.own.cpu_milliseconds} if seen.own else None
         nodes[node] = {"boot_id": seen.boot_id, "facts": facts, "spent": own}
-    return {"nodes": nodes, "failures": {name: {"kind": why.kind, "reason": why.reason} for name, why in failures.items()}}
+    failed = {name: {"kind": why.kind, "reason": why.reason} for name, why in failures.items()}
+    return {"nodes": nodes, "failures": failed, "never": {name: list(facts) for name, facts in never.items()}}

@@ -140,7 +140,7 @@ def test_nodes_that_differ_have_lines_of_their_own() -> None:
         "gpu04": NodeSeen(OTHER, {"boot": Seen(value(), 100.0, BOOT)}),
         "gpu05": NodeSeen(BOOT, {"boot": Seen({"absent": "NoSuchFile"}, 100.0, BOOT)}),
     }
-    assert observed.render(found, {}, 100.0, PLAIN) == [
+    assert observed.render((found, {}, {}), 100.0, PLAIN) == [
         "5 facts of 5 nodes, 1 unknown",
         "",
         f"boot  gpu[01-02]  60 s   {BOOT} since 1970-01-01 00:00:00 UTC",
@@ -152,7 +152,7 @@ def test_nodes_that_differ_have_lines_of_their_own() -> None:
 
 def test_what_a_node_says_does_not_reach_the_terminal_as_it_came() -> None:
     found = {"gpu01": NodeSeen(BOOT, {"boot": Seen({"unknown": "UnreadableText", "detail": "\x1b[2J"}, 100.0, BOOT)})}
-    assert "\x1b" not in "\n".join([*observed.render(found, {}, 100.0, PLAIN), *observed.details(found, 100.0)])
+    assert "\x1b" not in "\n".join([*observed.render((found, {}, {}), 100.0, PLAIN), *observed.details((found, {}, {}), 100.0)])
 
 
 def test_every_fact_has_its_headline() -> None:
@@ -166,8 +166,28 @@ def test_a_stable_selection_of_what_is_not_known_is_that() -> None:
 
 def test_nothing_is_written_where_only_the_past_is_shown(run: Call, tmp_path: Path) -> None:
     code, out, _ = run("observe", "--path", "@", "--last")
-    assert (code, out) == (0, "0 facts of 0 nodes, 0 unknown\n\n")
+    assert (code, out) == (4, "0 facts of 0 nodes, 0 unknown, 2 nodes never looked at\n\n  gpu[01-02]: never looked at\n")
     assert not (tmp_path / "controller").exists()
+
+
+def test_a_fact_that_nobody_looked_at_is_named_and_not_left_out(run: Call) -> None:
+    run("observe", "gpu01", "--path", "@", "--fact", "boot")
+    code, out, _ = run("observe", "--path", "@", "--last", "--fact", "boot", "--fact", "hostname")
+    assert code == 4  # of gpu02 there is nothing
+    assert out.splitlines()[0] == "1 fact of 1 node, 0 unknown, 1 node never looked at"
+    assert out.splitlines()[-2:] == ["  gpu01: never looked at: hostname", "  gpu02: never looked at"]
+    code, out, _ = run("observe", "gpu01", "--path", "@", "--last", "--fact", "boot", "--fact", "hostname", "--json")
+    assert (code, json.loads(out)["never"]) == (0, {"gpu01": ["hostname"]})
+
+
+@pytest.mark.parametrize("form", [(), ("--fact", "boot"), ("--fact", "boot", "--fact", "hostname"), ("--fast",), ("--costs",)])
+def test_each_form_says_the_verdict_first_and_why_a_node_was_not_seen(run: Call, site: Site, form: tuple[str, ...]) -> None:
+    site.down["gpu02"] = Unreachable("ConnectionRefused", host="10.0.0.2", port=22)
+    code, out, _ = run("observe", "--path", "@", *form)
+    assert code == 4
+    assert out.splitlines()[0].endswith("1 node not seen")
+    assert "\n\n  gpu02: nothing listens on 10.0.0.2 port 22\n" in out
+    assert "\n\n\n" not in out
 
 
 def test_recorded_machines_need_no_manifest(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
