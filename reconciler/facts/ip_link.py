@@ -19,7 +19,6 @@ _BRIEF = re.compile(r"([^\s@:]{1,64})(?:@(\S{1,64}))? +([A-Z]{2,16}) +(?:([0-9a-
 _KEYS = frozenset({"mtu", "qdisc", "master", "state", "mode", "group", "qlen"})
 # RFC 2863 operational states, as iproute2 prints them
 _STATES = frozenset({"UNKNOWN", "NOTPRESENT", "DOWN", "LOWERLAYERDOWN", "TESTING", "DORMANT", "UP"})
-_DOWN = tuple(Value(state) for state in sorted(_STATES - {"UP", "UNKNOWN"}))
 # JSON names of the counters that the text calls otherwise
 _NAMES = {"over_errors": "overrun", "multicast": "mcast", "carrier_errors": "carrier", "collisions": "collsns"}
 

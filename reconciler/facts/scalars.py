@@ -36,10 +36,6 @@ def wanted(fields: dict[str, str], key: str) -> Fact[str]:
     return Value(found) if found else Unknown("Missing", key)
 
 
-def wanted_real(fields: dict[str, str], key: str) -> Fact[float]:
-    return real(fields[key]) if fields.get(key) else Unknown("Missing", key)
-
-
 def wanted_whole(fields: dict[str, str], key: str) -> Fact[int]:
     return whole(fields[key]) if fields.get(key) else Unknown("Missing", key)
 

@@ -14,7 +14,6 @@ from typing import Any
 from reconciler.errors import Garbled, Unreachable
 
 FORMAT = "reconcile-recording/1"
-SIZE_LIMIT = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
