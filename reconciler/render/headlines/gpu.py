@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from reconciler.model.seen import is_absent, is_unknown
-from reconciler.render.headlines.words import counted, word
+from reconciler.render.headlines.words import counted, some, there, word
 from reconciler.render.reasons import sentence
 from reconciler.render.text import count, safe
 
@@ -18,17 +18,13 @@ def _why(value: Any) -> str:
     return sentence(str(value["unknown"]), value) if is_unknown(value) else sentence(str(value["absent"]), {})
 
 
-def _no_value(value: Any) -> bool:
-    return is_absent(value) or is_unknown(value)
-
-
 def _gpus(value: Any) -> str:
     smi = value["smi"]
-    parts = [f"nvidia-smi: {_why(smi)}"] if _no_value(smi) else _shown(smi)
-    if _no_value(smi) and isinstance(value["on_pci"], list):
+    parts = [f"nvidia-smi: {_why(smi)}"] if not there(smi) else _shown(smi)
+    if not there(smi) and isinstance(value["on_pci"], list):
         parts.append(f"{count(len(value['on_pci']), 'GPU')} on the PCI bus")
     if isinstance(value["missing"], list) and value["missing"]:
-        parts.append(f"not shown by nvidia-smi: {_few(value['missing'])}")
+        parts.append(f"not shown by nvidia-smi: {some(value['missing'], _SHOWN)}")
     elif value["agree"] is False:
         parts.append("PCI bus, driver and nvidia-smi name different GPUs")
     return "; ".join(parts)
@@ -42,16 +38,10 @@ def _shown(smi: Any) -> list[str]:
     return [*parts, *(["the answer is not whole"] if not smi["complete"] else [])]
 
 
-def _where(what: str, some: list[Any], every: list[Any]) -> str:
-    if len(some) == len(every):
+def _where(what: str, those: list[Any], every: list[Any]) -> str:
+    if len(those) == len(every):
         return what if len(every) == 1 else f"{what} (all)"
-    return f"{what} ({_few(word(gpu['bus_id']) for gpu in some)})"
-
-
-def _few(names: Iterable[str]) -> str:
-    every = list(names)
-    more = f" and {len(every) - _SHOWN} more" if len(every) > _SHOWN else ""
-    return ", ".join(safe(name) for name in every[:_SHOWN]) + more
+    return f"{what} ({some((gpu['bus_id'] for gpu in those), _SHOWN)})"
 
 
 def _part(gpu: Any, part: str, key: str) -> Any:
@@ -92,7 +82,7 @@ _DEVIATIONS: tuple[tuple[str, Callable[[Any], bool]], ...] = (
 
 def _topology(value: Any) -> str:
     words = ", ".join(f"{n} x {safe(name)}" for name, n in value["link_counts"].items()) or "no pairs"
-    broken = [f"rows missing: {_few(value['missing_rows'])}"] if value["missing_rows"] else []
+    broken = [f"rows missing: {some(value['missing_rows'], _SHOWN)}"] if value["missing_rows"] else []
     narrow = [f"{count(len(value['narrower_pairs']), 'pair')} with fewer NVLinks"] if value["narrower_pairs"] else []
     nics = [count(len(value["nics"]), "NIC")] if value["nics"] else []
     return "; ".join([f"{count(len(value['gpus']), 'GPU')}: {words}", *nics, *narrow, *broken])
@@ -109,7 +99,7 @@ def _nvlink(value: Any) -> str:
 
 
 def _p2p(value: Any) -> str:
-    return "; ".join(f"{way}: {_why(value[way]) if _no_value(value[way]) else _pairs(value[way])}" for way in ("read", "write"))
+    return "; ".join(f"{way}: {_why(value[way]) if not there(value[way]) else _pairs(value[way])}" for way in ("read", "write"))
 
 
 def _pairs(matrix: Any) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from reconciler.data import pci
-from reconciler.model.seen import is_absent, is_unknown
-from reconciler.render.headlines.words import counted, word
+from reconciler.model.seen import is_absent
+from reconciler.render.headlines.words import counted, some, there, word
 from reconciler.render.text import count, safe
 
 _SHOWN = 4  # processes that are named in one line
@@ -26,8 +26,8 @@ def _pci(value: Any) -> str:
     parts += [f"{_names(value['switches'])} (switches)"] if value["switches"] else []
     devices = [*value["gpus"], *value["switches"]]
     for what, holds in _DEVIATIONS:
-        some = [device["address"] for device in devices if holds(device)]
-        parts += [f"{what}: {', '.join(map(safe, some[:_SHOWN]))}" + ("..." if len(some) > _SHOWN else "")] if some else []
+        those = [device["address"] for device in devices if holds(device)]
+        parts += [f"{what}: {some(those, _SHOWN)}"] if those else []
     return "; ".join([*parts, *([f"{count(len(value['unread']), 'device')} not readable"] if value["unread"] else [])])
 
 
@@ -59,13 +59,9 @@ def _driver(value: Any) -> str:
         for name, key in (("module", "loaded_version"), ("disk", "on_disk"), ("libraries", "userspace"))
         if state != "no-hardware" and not is_absent(value[key])
     ]
-    bare = [safe(kernel) for kernel, module in value["kernels"].items() if is_absent(module)] if _by_kernel(value) else []
-    kernels = [f"no module for kernel {', '.join(bare[:_SHOWN])}"] if bare and state not in ("no-hardware", "not-on-disk") else []
+    bare = [kernel for kernel, module in value["kernels"].items() if is_absent(module)] if there(value["kernels"]) else []
+    kernels = [f"no module for kernel {some(bare, _SHOWN)}"] if bare and state not in ("no-hardware", "not-on-disk") else []
     return "; ".join([" ".join([said, *([f"({', '.join(versions)})"] if versions else [])]), *kernels, *_daemons(value)])
-
-
-def _by_kernel(value: Any) -> bool:
-    return not (is_absent(value["kernels"]) or is_unknown(value["kernels"]))
 
 
 def _daemons(value: Any) -> list[str]:

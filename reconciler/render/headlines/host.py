@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from reconciler.model.seen import is_absent, is_unknown
-from reconciler.render.headlines.words import counted, word
+from reconciler.render.headlines.words import counted, some, there, word
 from reconciler.render.text import count, safe
-
-_SHOWN = 4  # names of a list before it is cut
-
-
-def there(value: Any) -> bool:
-    """Whether a field has a value."""
-    return not is_absent(value) and not is_unknown(value)
-
-
-def some(names: Iterable[Any]) -> str:
-    """`a, b, c, d and 3 more`."""
-    found = [safe(name, 60) for name in names]
-    return ", ".join(found[:_SHOWN]) + (f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else "")
 
 
 def joined(*parts: str) -> str:
@@ -69,12 +56,7 @@ def _names(value: Any) -> str:
 def _kernel(value: Any) -> str:
     entry, driver = value["next"]["entry"], value["next"]["driver"]
     release = entry.get("release", entry)
-    if not there(release):
-        following = f"next {word(release)}"
-    elif release == value["running"]:
-        following = "boots next too"
-    else:
-        following = f"next {word(release)}"
+    following = "boots next too" if there(release) and release == value["running"] else f"next {word(release)}"
     module = {True: "with an nvidia module", False: "without an nvidia module"}.get(driver, "") if isinstance(driver, bool) else ""
     kernels = f"{len(value['installed'])} installed" if there(value["installed"]) else "installed " + word(value["installed"])
     return joined(f"{word(value['running'])} {word(value['architecture'])}", " ".join(filter(None, (following, module))), kernels)

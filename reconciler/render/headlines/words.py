@@ -17,6 +17,17 @@ def word(value: Any, limit: int = 60) -> str:
     return "none" if is_absent(value) else safe(value, limit)
 
 
+def there(value: Any) -> bool:
+    """Whether a field has a value."""
+    return not is_absent(value) and not is_unknown(value)
+
+
+def some(names: Iterable[Any], most: int = 4) -> str:
+    """`a, b, c, d and 3 more`."""
+    found = [word(name) for name in names]
+    return ", ".join(found[:most]) + (f" and {len(found) - most} more" if len(found) > most else "")
+
+
 def counted(values: Iterable[Any]) -> str:
     """`8 x A100 80GB PCIe`, `2 x 4.0, 1 x ?`: equal values together, the most frequent first."""
     found = Counter(word(value) for value in values)
