@@ -10,9 +10,11 @@ from reconciler.model.fact import Absent, Fact, Unknown, Value
 
 _GPU = re.compile(r"GPU ([0-9]{1,4}): (.+)")
 _MIG = re.compile(r"MIG (\S+) +Device +[0-9]+:")
-_PIP = re.compile(r"\[pip3?\] ([A-Za-z0-9._-]+)==(\S+)")
+_PIP = re.compile(r"\[pip3?\] ([A-Za-z0-9._-]+)(?:==| \(| +)([0-9][^\s)]*)")  # pip 9: `torch (0.4.1)`
 _CONDA = re.compile(r"\[conda\] ([A-Za-z0-9._-]+) +([0-9]\S*)")
 _WARNED = re.compile(r"driver on your system is too old \(found version ([0-9]{4,6})\)")
+_PATH = re.compile(r"/|[A-Z]:\\")
+_MARK = re.compile(r"[*-] (?=[A-Z])")
 _GPUS = "GPU models and configuration"
 _KEYS = frozenset(
     (
@@ -84,6 +86,12 @@ def _library(found: _Found, line: str) -> None:
         found.conda.setdefault(conda[1], conda[2])
 
 
+def _bare(line: str) -> str:
+    """Without the mark of a list, that people put before it in a report of an issue."""
+    bare = line.strip()
+    return bare[2:] if _MARK.match(bare) else bare
+
+
 def _continued(found: _Found, line: str) -> None:
     """Lines that belong to the key before them: GPUs, their MIG devices, several cuDNN libraries."""
     if found.last == _GPUS:
@@ -92,7 +100,7 @@ def _continued(found: _Found, line: str) -> None:
             found.gpus.append(gpu[2].strip())
         elif mig:
             found.migs.append(mig[1])
-    elif found.last == "cuDNN version" and line.startswith(("/", "C:\\")):
+    elif found.last == "cuDNN version" and _PATH.match(line):
         found.cudnn.append(line)
 
 
@@ -108,8 +116,7 @@ def _take(found: _Found, line: str) -> None:
     elif colon and key in _KEYS:
         found.last = key if key not in found.said else ""
         found.said.setdefault(key, value)
-        if found.last == _GPUS:
-            _continued(found, value)
+        _continued(found, value)
     elif line:
         _continued(found, line)
     elif found.last == "cuDNN version":
@@ -124,22 +131,22 @@ def _meant(said: dict[str, str], key: str) -> Fact[str]:
 
 
 def _available(said: dict[str, str]) -> Fact[bool]:
-    """True with a ROCm build says that HIP is."""
+    """True with a ROCm build says that HIP is. Torch up to 1.5 says Yes and No."""
     found = _meant(said, "Is CUDA available")
     if not isinstance(found, Value):
         return found
-    known = {"True": True, "False": False}.get(found.value)
+    known = {"True": True, "False": False, "Yes": True, "No": False}.get(found.value)
     return Unknown("Unreadable", raw.clean(found.value[:400], 80)) if known is None else Value(known)
 
 
 def _gpus(found: _Found) -> Fact[tuple[str, ...]]:
-    """A list, or for ROCm one name in the key's own line; Unknown(Truncated) where the text ends in it."""
+    """Unknown(Truncated) where the text ends in it; torch for ROCm names one GPU, the current one, however many there are."""
     if found.last == _GPUS:
         return Unknown("Truncated", _GPUS)
     if found.gpus:
         return Value(tuple(found.gpus))
     said = _meant(found.said, _GPUS)
-    return Value((said.value,)) if isinstance(said, Value) else said
+    return Unknown("OnlyCurrentDevice", raw.clean(said.value[:400], 120)) if isinstance(said, Value) else said
 
 
 def _driver_cuda(lines: list[str]) -> Fact[str]:
@@ -178,7 +185,7 @@ def _summed(found: _Found, lines: list[str]) -> Environment:
 def parse(said: str) -> Fact[Environment]:
     """Either form, with whatever was logged before it; Unknown(NoReport) where it is none."""
     whole, cut = text.ended(said)
-    lines = [line.strip() for line in whole.split("\n")]
+    lines = [_bare(line) for line in whole.split("\n")]
     found = _Found()
     for line in lines:
         _take(found, line)

@@ -19,6 +19,22 @@ _COUNTS = _COUNT * 3 + r" +([0-9]{1,4}%|-) +(/\S*)"
 _PLAIN, _TYPED = re.compile(r"(\S+)()" + _COUNTS), re.compile(r"(\S+) +([A-Za-z]\S*)" + _COUNTS)
 _TYPE = {"Type", "Typ", "Tipo", "类型", "類型", "タイプ"}
 _NOT_APPLICABLE, _NOT_SHOWN = Absent("NotApplicable"), Unknown("NotShown")
+# the titles of `df --output` and of BSD, by what they hold
+_TITLES = {
+    **{"Filesystem": "source", "Type": "type", "File": "file", "Mounted": "target"},
+    **{
+        "Inodes": "itotal",
+        "IUsed": "iused",
+        "iused": "iused",
+        "IFree": "iavail",
+        "ifree": "iavail",
+        "IUse%": "ipcent",
+        "%iused": "ipcent",
+    },
+    **{"Size": "size", "Used": "used", "Avail": "avail", "Available": "avail", "Use%": "pcent", "Capacity": "pcent"},
+}
+_COMMON = ("size used avail pcent target", "itotal iused iavail ipcent target")
+_SHORT_COUNT = re.compile(r" [0-9]{1,4}(?:[.,][0-9])?[KMGTPE] ")
 _COMPLAINT = re.compile(r"^(?:\S*/)?df: ")
 
 
@@ -43,7 +59,7 @@ class Filesystem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """`rows` in order, what could not be read in its place. `rounded`: df -h, powers of 1024.
+    """`rows` in order, what could not be read in its place. `rounded`: df -h or -hi, powers of 1024.
 
     `full`: mount points of which 100 % is used, Unknown where a row or a percentage could not be read.
     `complaints`: what df said about file systems that it could not ask; they have no row.
@@ -146,6 +162,53 @@ def _row(line: str, header: _Header) -> Fact[Filesystem]:
     )
 
 
+def _titles(line: str) -> tuple[str, ...] | None:
+    """What the columns hold, where they are known and are not those of plain df, which needs no titles."""
+    words = line.replace("Mounted on", "Mounted").split()
+    found = tuple("size" if _BLOCKS.match(word) else _TITLES.get(word, "") for word in words)
+    plain = " ".join(name for name in found if name not in ("source", "type")) in _COMMON and found[0] == "source"
+    known = all(found) and len(set(found)) == len(found) and {"source", "target"} <= set(found)
+    return found if known and not plain else None
+
+
+def _size(said: dict[str, str], name: str, unit: int) -> Fact[int]:
+    """A number without a letter counts blocks, whose size only the title of the totals says."""
+    if name not in said:
+        return _NOT_SHOWN
+    return _cell(said[name], unit) if "size" in said or not said[name].isdecimal() else scalars.strange(said[name], "NoUnit")
+
+
+def _chosen(line: str, titles: tuple[str, ...], header: _Header) -> Fact[Filesystem]:
+    """A row of `df --output=...`, column by column: each cell has to be what its title says."""
+    words = line.split()
+    said = dict(zip(titles, words, strict=False))
+    counts = {name: said[name] for name in ("size", "used", "avail", "itotal", "iused", "iavail") if name in said}
+    shares = [said[name] for name in ("pcent", "ipcent") if name in said]
+    sound = all(map(_is_count, counts.values())) and all(share == "-" or _PERCENT.fullmatch(share) for share in shares)
+    if len(words) != len(titles) or not sound or said["target"][:1] != "/":
+        return Unknown("UnreadableRow", raw.clean(line[:400], 120))
+    sizes = Space(*(_size(said, name, header.unit) for name in ("size", "used", "avail")))
+    inodes = Space(*(_cell(said[name], 0) if name in said else _NOT_SHOWN for name in ("itotal", "iused", "iavail")))
+    share = said.get("pcent") or (said.get("ipcent") if not {"size", "used", "avail"} & set(said) else None)
+    return Value(
+        Filesystem(
+            source=said["source"],
+            type=Value(said["type"]) if "type" in said else _NOT_SHOWN,
+            bytes=Value(sizes) if {"size", "used", "avail"} & set(said) else _NOT_SHOWN,
+            inodes=Value(inodes) if {"itotal", "iused", "iavail"} & set(said) else _NOT_SHOWN,
+            used_percent=_percent(share) if share else _NOT_SHOWN,
+            mounted_on=said["target"],
+        )
+    )
+
+
+def _chosen_header(line: str) -> _Header:
+    """Only the column of totals says what the others count."""
+    blocks = next((found for word in line.split() if (found := _BLOCKS.match(word))), None)
+    unit = int(blocks[1]) * 1024 ** _POWER.get(blocks[2], 0) if blocks else 1
+    return _Header(unit, True, blocks is None and " Size " in line)
+
+
 def _unwrapped(lines: list[str]) -> list[str]:
     """df breaks a line behind a long source: its numbers follow, indented; other programs put blank lines between."""
     whole: list[str] = []
@@ -169,7 +232,7 @@ def _full(rows: tuple[Fact[Filesystem], ...]) -> Fact[tuple[str, ...]]:
 
 
 def parse(said: str) -> Fact[Table]:
-    """`df` with any of -a -h -i -k -l -P -T. Unknown(NoTable) where no header stands before the rows."""
+    """`df` with any of -a -h -i -k -l -P -T, --output, and BSD's. Unknown(NoTable) where no header stands before the rows."""
     whole, cut = scalars.ended(text.clean(said))
     lines = _unwrapped(whole)
     complaints: list[str] = []
@@ -183,8 +246,10 @@ def parse(said: str) -> Fact[Table]:
         return absent
     if not table or _share(table[0][:10_000].split()):
         return Unknown("NoTable", raw.clean(table[0][:400], 120) if table else "")
-    header = _header(table[0][:400])
-    rows = (*(_row(line, header) for line in table[1:]), *cut)
+    titles = _titles(table[0][:400])
+    header = _chosen_header(table[0][:400]) if titles else _header(table[0][:400])
+    rows = (*(_chosen(line, titles, header) if titles else _row(line, header) for line in table[1:]), *cut)
+    short = (titles or not header.unit) and any(_SHORT_COUNT.search(line[:10_000]) for line in table[1:])
     if not any(isinstance(row, Value) for row in rows):
         return Unknown("NoRows", complaints[0] if complaints else raw.clean(table[0][:400], 120))
-    return Value(Table(rows=rows, rounded=header.rounded, full=_full(rows), complaints=tuple(complaints)))
+    return Value(Table(rows=rows, rounded=header.rounded or bool(short), full=_full(rows), complaints=tuple(complaints)))

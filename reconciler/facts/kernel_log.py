@@ -194,7 +194,10 @@ def _mismatch(events: list[Event]) -> Fact[Mismatch]:
 
 
 def _reset(xids: list[Event]) -> Fact[bool]:
+    """RST of the Xids that tell it; the recovery action that Xid 154 names outweighs a No."""
     said = {found[1] for event in xids if (found := _RESET.search(event.message))}
+    if any("Reset" in action or "Reboot" in action for action in _recovery(xids).values()):
+        return Value(True)
     return Value("Yes" in said) if said else NOT_SAID
 
 

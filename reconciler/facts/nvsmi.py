@@ -50,6 +50,7 @@ _UNITS = {"MB": "MiB", "bank(s)": "banks"}  # before 331 `MB` stood for MiB
 # of it (anderskm/gputil issue 55, mozilla/translations issue 1167). None: nobody says
 _MESSAGES: tuple[tuple[str, str, int | None], ...] = (
     ("no devices were found", "NoDevices", 6),
+    ("no devices found", "NoDevices", 6),
     ("couldn't communicate with the nvidia driver", "DriverNotLoaded", 9),
     ("driver not loaded", "DriverNotLoaded", 9),
     ("driver/library version mismatch", "DriverLibraryMismatch", 18),
@@ -58,6 +59,10 @@ _MESSAGES: tuple[tuple[str, str, int | None], ...] = (
     ("gpu requires reset", "GpuRequiresReset", None),
     ("couldn't find libnvidia-ml", "LibraryMissing", 12),
     ("insufficient permissions", "PermissionDenied", 4),
+    ("do not have suffient permissions", "PermissionDenied", 4),  # nvidia-smi's own spelling
+    ("do not have sufficient permissions", "PermissionDenied", 4),
+    ("nvml/rm version mismatch", "DriverLibraryMismatch", 18),
+    ("gpu access blocked by the operating system", "AccessBlocked", None),
     ("failed to initialize nvml: unknown error", "NvmlUnknownError", 255),
     ("inforom is corrupted", "InforomCorrupted", 14),
     ("unable to determine the device handle", "DeviceUnreadable", None),
@@ -77,7 +82,7 @@ _STARTS = (
 )
 _BUS_ID = re.compile(r"(?<![0-9A-Fa-f])[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]")
 _INDEX = re.compile(r"GPU ?([0-9]{1,3}): ")
-_LIBRARY = re.compile(r"NVML library version: ([0-9.]{1,20})")
+_LIBRARY = re.compile(r"NVML library version: ([0-9.]{1,20})(?=\s)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +192,7 @@ def faults(lines: Iterable[str], last: str = "") -> tuple[Fault, ...]:
 def library_version(text: str) -> Fact[str]:
     """The library's version, that drivers from 510 on add to a mismatch."""
     found = _LIBRARY.search(text)
-    return Value(found[1]) if found else Absent("NotSaid")
+    return Value(found[1]) if found else Unknown("NotSaid")
 
 
 def nothing(text: str, said: Iterable[Fault] = ()) -> Absent | Unknown:

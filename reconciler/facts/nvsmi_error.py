@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from reconciler.facts import nvsmi, nvsmi_csv, text
+from reconciler.facts import nvsmi, nvsmi_csv, scalars, text
 from reconciler.facts.nvsmi import Fault, Number
 from reconciler.facts.nvsmi_csv import Row
 from reconciler.facts.nvsmi_table import memory, sensors
@@ -69,8 +69,13 @@ def _count(first: Fault | None) -> Fact[int]:
 
 
 def parse(saved: str) -> Fact[Report]:
-    """The messages in a text; Unknown(UnreadableText) where it has none, and no line of sensors."""
+    """The messages in a text; Unknown(UnreadableText) where it has none, and no line of sensors.
+
+    Absent(NotInstalled): a shell found no nvidia-smi.
+    """
     whole, last = text.ended(saved)
+    if absent := scalars.no_command([*whole[:1000].split("\n"), last], "nvidia-smi"):
+        return absent
     lines = [(line, nvsmi.fault(line)) for line in whole.split("\n")]
     cut = nvsmi.fault(last, whole=False)
     faults = [message for _, message in lines if message] + ([cut] if cut else [])

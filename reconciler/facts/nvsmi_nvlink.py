@@ -57,7 +57,7 @@ class _Part:
 
 def _link(line: str) -> Fact[Link]:
     found = _LINK.match(line)
-    if not found:
+    if not found or ": " in found[2]:  # nvlink -e, -R and others put a name before their number
         return Unknown("UnreadableLine", raw.clean(line[:400], 120))
     speed = Absent("Inactive") if found[2] == "<inactive>" else nvsmi.measured(found[2], "GB/s")
     return Value(Link(int(found[1]), speed))

@@ -147,7 +147,7 @@ def _take(found: _Found, line: str) -> None:
         found.listed.append(_indexed(pinned[1], pinned[2].rstrip(";")))
     elif found.columns and (row := _COLUMNS.fullmatch(line)):
         found.listed.append(_indexed(row[1], row[2]))
-    elif line[-1:] == ")" and (legacy := _LEGACY.fullmatch(line)):
+    elif line[-1:] in (")", "]") and (legacy := _LEGACY.fullmatch(line.partition(" - Latest: ")[0])):
         found.listed.append(_indexed(legacy[1], legacy[2], legacy[3] or ""))
     elif not line or _RULE.match(line):
         return

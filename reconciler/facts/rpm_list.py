@@ -16,10 +16,11 @@ _ARCH: dict[str, Fact[str]] = {name: Value(name) for name in _ARCHES}
 # the common line: NAME-VERSION-RELEASE.ARCH is split from the right, where no part but the name holds a dash
 _COMMON = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+~^-]*")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]*")
-_PART = re.compile(r"(?:([0-9]{1,9}):)?([A-Za-z0-9._+~^]+)")
-_HEADING = re.compile(
-    r"^(?:(?:Installed|Available|Extra|Upgraded|Obsoleting) [Pp]ackages$|Last metadata expiration check|Loaded plugins)"
-)
+_PART = re.compile(r"(?:([0-9]{1,9}|\(none\)):)?([A-Za-z0-9._+~^]+)")
+_HEADING = re.compile(r"^(?:Last metadata expiration check|Loaded plugins|Updating Subscription|Repositories loaded)")
+# dnf's own sections: what stands in the others can be installed, and is not; an extra package is installed without a repository
+_SECTION = re.compile(r"^(?:(Installed|Extra)|Available|Upgraded|Updated|Obsoleting|Recent(?:ly Added)?|Autoremove) [Pp]ackages$")
+_UPGRADES = re.compile(r"^Available [Uu]pgrades$|^Recently [Aa]dded [Pp]ackages$")
 _NOT_INSTALLED = re.compile(r"^package (\S+) is not installed$")
 _FIELD = re.compile(r"^([A-Z][A-Za-z ]{0,30}?) *: (.*)$")
 _NONE = ("(none)", "", None)
@@ -48,6 +49,8 @@ class Listed(NamedTuple):
 class PackageList:
     """`versions`: version-release by name, in the list's order. `keys`: gpg-pubkey entries, which are no packages.
 
+    `offered`: what dnf lists under another heading than installed packages; no other field counts it.
+
     `complete` is False where rpm complained or a line could not be read: a package that is not listed may be installed.
     `driver`: the one version of all NVIDIA driver packages.
     """
@@ -55,6 +58,7 @@ class PackageList:
     packages: tuple[Listed, ...]
     versions: dict[str, tuple[str, ...]]
     keys: tuple[Listed, ...]
+    offered: tuple[Listed, ...]
     missing: tuple[str, ...]
     errors: tuple[str, ...]
     unread: tuple[Unknown, ...]
@@ -65,10 +69,15 @@ class PackageList:
 @dataclass(slots=True)
 class _Found:
     packages: list[Listed] = field(default_factory=list)
+    offered: list[Listed] = field(default_factory=list)
+    installed: bool = True
     missing: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     unread: list[Unknown] = field(default_factory=list)
     block: dict[str, str] = field(default_factory=dict)
+
+    def add(self, package: Listed) -> None:
+        (self.packages if self.installed else self.offered).append(package)
 
 
 def _listed(name: str, epoch: Fact[int], version: str, release: str, arch: Fact[str], repository: Fact[str]) -> Listed | None:
@@ -100,6 +109,11 @@ def _split_arch(word: str) -> tuple[str, Fact[str]]:
     return (front, _ARCH[arch]) if dot and arch in _ARCHES else (word, _NOT_SHOWN)
 
 
+def _epoch(shown: str | None, without: Fact[int]) -> Fact[int]:
+    """The number before the colon, which our own and other queries print as `(none)` where there is none."""
+    return without if not shown else _NO_EPOCH if shown == "(none)" else Value(int(shown))
+
+
 def _nevra(word: str) -> Listed | None:
     """NAME-[EPOCH:]VERSION-RELEASE[.ARCH], split from the right: names hold digits, dashes, whole versions."""
     front, arch = _split_arch(word)
@@ -107,8 +121,7 @@ def _nevra(word: str) -> Listed | None:
     shown = _PART.fullmatch(parts[1]) if len(parts) == 3 else None
     if not shown:
         return None
-    epoch: Fact[int] = Value(int(shown[1])) if shown[1] else _NOT_SHOWN
-    return _listed(parts[0], epoch, shown[2], parts[2], arch, _NOT_SHOWN)
+    return _listed(parts[0], _epoch(shown[1], _NOT_SHOWN), shown[2], parts[2], arch, _NOT_SHOWN)
 
 
 def _columns(words: list[str]) -> Listed | None:
@@ -118,8 +131,7 @@ def _columns(words: list[str]) -> Listed | None:
     shown = _PART.fullmatch(full)
     if not dash or not shown or not isinstance(arch, Value):
         return None
-    epoch: Fact[int] = Value(int(shown[1])) if shown[1] else _NO_EPOCH
-    return _listed(name, epoch, shown[2], release, arch, Value(words[2]) if words[2] else _NOT_SHOWN)
+    return _listed(name, _epoch(shown[1], _NO_EPOCH), shown[2], release, arch, Value(words[2]) if words[2] else _NOT_SHOWN)
 
 
 def _named(fields: dict[str, object]) -> Listed | None:
@@ -170,7 +182,7 @@ def _end_block(found: _Found) -> None:
     fields["arch"] = found.block.get("Architecture", found.block.get("Arch", _NOT_SHOWN))
     package = _named(fields)
     if package:
-        found.packages.append(package)
+        found.add(package)
     else:
         found.unread.append(Unknown("IncompletePackage", raw.clean(found.block.get("Name", ""), 120)))
     found.block = {}
@@ -178,6 +190,10 @@ def _end_block(found: _Found) -> None:
 
 def _take(found: _Found, line: str) -> None:
     """One line into what was found so far."""
+    if line.endswith(("ackages", "pgrades")) and (section := _SECTION.match(line) or _UPGRADES.match(line)):
+        _end_block(found)
+        found.installed = bool(section.lastindex)
+        return
     if line.startswith(("error:", "warning: rpmdb", "rpmdb:")):
         found.errors.append(raw.clean(line[:1000]))
     elif line.endswith("installed") and (absent := _NOT_INSTALLED.match(line)):
@@ -189,7 +205,7 @@ def _take(found: _Found, line: str) -> None:
     elif found.block or _HEADING.match(line):
         pass  # a description's lines
     elif package := _row(line):
-        found.packages.append(package)
+        found.add(package)
     else:
         found.unread.append(Unknown("UnreadableLine", raw.clean(line[:400], 120)))
 
@@ -220,12 +236,12 @@ def parse(said: str) -> Fact[PackageList]:
     lines, cut = scalars.ended(text.clean(said))
     for line in _unwrapped(lines):
         if not found.block and (common := _common(line)):
-            found.packages.append(common)
+            found.add(common)
         else:
             _take(found, line)
     _end_block(found)
     found.unread += cut
-    if not found.packages and not found.missing:
+    if not found.packages and not found.missing and not found.offered:
         if found.errors:
             return Unknown("DatabaseDamaged", found.errors[0])
         return found.unread[0] if found.unread else Unknown("EmptyDatabase")
@@ -238,6 +254,7 @@ def parse(said: str) -> Fact[PackageList]:
             packages=tuple(packages),
             versions={name: tuple(full) for name, full in versions.items()},
             keys=tuple(p for p in found.packages if p.name == "gpg-pubkey"),
+            offered=tuple(found.offered),
             missing=tuple(found.missing),
             errors=tuple(found.errors),
             unread=tuple(found.unread),

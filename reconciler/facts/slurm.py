@@ -2,41 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
-from reconciler.facts import raw, scalars, slurm_table, text
-from reconciler.facts.slurm_node import Node, node
+from reconciler.facts import raw, scalars, slurm_json, slurm_table, text
+from reconciler.facts.slurm_node import Node, is_state, node
 from reconciler.model.fact import Absent, Fact, Unknown, Value
 
 _KEY = re.compile(r"\s([A-Z][A-Za-z]{0,40}(?:_[a-z]{1,20})?)=")
 _FAILED = re.compile(r"Unable to contact slurm controller|slurm_load_\w+ error|Zero Bytes were transmitted", re.IGNORECASE)
 _MISSING = re.compile(r"^Node \S+ not found$", re.MULTILINE)
 _STATE = re.compile(r"[A-Za-z_+]{2,60}[*~#!%$@^-]{0,4}")
+_JOBS = {"JOBID", "JobID", "JobIDRaw"}  # squeue, sacct
 _TITLES = ("NODELIST", "HOSTNAMES", "NODE_NAME")
 _GRES_USED = re.compile(r"[^\s(]+\(IDX:\S*\)(?:,\S+)?")
-_LOG = re.compile(r"Setting node (\S+) state to (\S+) with reason: ?(.*)|node (\S+) state set to (\S+)")
-# the form of `sinfo --json` and `scontrol show node --json` under the names of scontrol
-_JSON = {
-    "name": "NodeName",
-    "gres": "Gres",
-    "gres_used": "GresUsed",
-    "operating_system": "OS",
-    "version": "Version",
-    "slurmd_version": "Version",
-    "cpus": "CPUTot",
-    "effective_cpus": "CPUEfctv",
-    "real_memory": "RealMemory",
-    "free_memory": "FreeMem",
-    "free_mem": "FreeMem",
-    "reason": "Reason",
-    "reason_set_by_user": "ReasonBy",
-    "tres": "CfgTRES",
-    "tres_used": "AllocTRES",
-}
+_LOG = re.compile(
+    r"Setting node (?P<name>\S+) state to (?P<state>\S+) with reason: ?(?P<reason>.*)"
+    r"|node (?P<name2>\S+) (?:state set to (?P<state2>\S+)|reason set to: ?(?P<reason2>.*))"
+    r"|Nodes? (?P<name3>\S+) not responding, setting (?P<state3>DOWN)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,46 +70,9 @@ def _scontrol(lines: list[str]) -> list[dict[str, str]]:
     return nodes
 
 
-def _plain(value: Any) -> str | None:
-    """A JSON value as scontrol would write it; newer Slurm wraps numbers: {"set": true, "number": 5}."""
-    if isinstance(value, dict):
-        return _plain(value.get("number")) if value.get("set") is True else None
-    if isinstance(value, list):
-        return "+".join(item for item in value if isinstance(item, str))
-    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else None
-
-
-def _json_node(row: Any) -> dict[str, str]:
-    if not isinstance(row, dict):
-        return {}
-    found: dict[str, str] = {}
-    for key, name in _JSON.items():
-        value = _plain(row.get(key))
-        if value is not None and key in row:
-            found.setdefault(name, value)
-        elif key in row and name == "AllocTRES":
-            found[name] = ""
-    states = [part for key in ("state", "state_flags") if (part := _plain(row.get(key)))]
-    if states:
-        found["State"] = "+".join(states)
-    return found
-
-
-def _release(meta: Any) -> Fact[str]:
-    slurm = (meta.get("Slurm") or meta.get("slurm")) if isinstance(meta, dict) else None
-    release = slurm.get("release") if isinstance(slurm, dict) else None
-    return Value(release) if isinstance(release, str) and release else Unknown("Missing", "release")
-
-
 def _from_json(said: str) -> Fact[Slurm]:
-    try:
-        found = json.loads(said)
-    except (ValueError, RecursionError) as error:
-        return Unknown("NotJson", raw.clean(str(error)[:400], 120))
-    rows = found.get("nodes") if isinstance(found, dict) else None
-    if not isinstance(rows, list):
-        return Unknown("NoNodes", raw.clean(said[:400], 120))
-    return Value(_summed([_json_node(row) for row in rows], (), _release(found.get("meta"))))
+    found = slurm_json.read(said)
+    return Value(_summed(found.value.nodes, (), found.value.version)) if isinstance(found, Value) else found
 
 
 @lru_cache(maxsize=4096)
@@ -142,7 +90,7 @@ def _cells(cells: list[str]) -> dict[str, str]:
             found.setdefault("GresUsed", cell)
         elif cell.startswith(("gpu:", "(null)")):
             found.setdefault("Gres", cell)
-        elif _STATE.fullmatch(cell):
+        elif _STATE.fullmatch(cell) and is_state(cell):
             found.setdefault("State", cell)
         elif cell.isdigit():
             found.setdefault("CPUTot", cell)
@@ -150,7 +98,7 @@ def _cells(cells: list[str]) -> dict[str, str]:
 
 
 def _from_rows(lines: list[str]) -> Fact[Slurm]:
-    """Rows without header, the name first: `lxfoo1,down*`."""
+    """Rows without header, the name first: `lxfoo1,down*`; a number there is that of a job."""
     nodes: list[Fact[Node]] = []
     states: set[str] = set()
     for line in lines:
@@ -160,7 +108,7 @@ def _from_rows(lines: list[str]) -> Fact[Slurm]:
         name, _, rest = line.partition(between)
         like, state = _like(rest, between)
         name = name.strip()
-        if isinstance(like, Value) and name and " " not in name and len(name) < 256:
+        if isinstance(like, Value) and name and " " not in name and not name.isdigit() and len(name) < 256:
             nodes.append(Value(Node(name, *like.value[1:])))
             states.add(state)
         else:
@@ -192,16 +140,28 @@ def _from_reasons(lines: list[str]) -> Fact[Slurm]:
     return Value(Slurm((), reasons, (), Unknown("NotShown")))
 
 
+def _from_table(titles: list[str], lines: list[str]) -> Fact[Slurm]:
+    """Rows below the header `lines[0]`; `sinfo -R -l` has states and reasons."""
+    nodes, states = slurm_table.read(titles, lines[1:])
+    if not nodes:
+        return Unknown("NoNodes")
+    reasons = _from_reasons(lines) if titles[0] == "REASON" and "|" not in lines[0] else None
+    given = reasons.value.reasons if isinstance(reasons, Value) else ()
+    return Value(Slurm(nodes, given, states, Unknown("NotShown")))
+
+
 def _from_log(found: list[re.Match[str]]) -> Fact[Slurm]:
     """What slurmctld did to its nodes: the states it set, in order, and the last reason."""
     nodes: dict[str, dict[str, str]] = {}
     for said in found:
-        name, state, reason = said[1] or said[4], said[2] or said[5], said[3]
-        fields = nodes.setdefault(name, {"NodeName": name})
-        if len(fields.get("State", "")) < 1000:
-            fields["State"] = "+".join(filter(None, (fields.get("State"), state)))
-        if reason:
-            fields["Reason"] = reason
+        listed = said["name"] or said["name2"] or said["name3"]
+        state, reason = said["state"] or said["state2"] or said["state3"], said["reason"] or said["reason2"]
+        for name in slurm_table.hosts(listed) or [listed]:
+            fields = nodes.setdefault(name, {"NodeName": name})
+            if state and len(fields.get("State", "")) < 1000:
+                fields["State"] = "+".join(filter(None, (fields.get("State"), state)))
+            if reason:
+                fields["Reason"] = reason
     return Value(_summed(list(nodes.values()), (), Unknown("NotShown")))
 
 
@@ -233,9 +193,10 @@ def parse(said: str) -> Fact[Slurm]:
     if _MISSING.search(clean[:10_000]):
         return Absent("NoSuchNode")
     for place, line in enumerate(speaking[:2]):  # sinfo -l puts the date in front
+        if _JOBS & set(re.split(r"[\s,|]+", line.strip()[:2000])):
+            return Unknown("NoNodes", raw.clean(line[:400], 120))
         if titles := slurm_table.columns(line):
-            nodes, states = slurm_table.read(titles, speaking[place + 1 :])
-            return Value(Slurm(nodes, (), states, Unknown("NotShown"))) if nodes else Unknown("NoNodes")
+            return _from_table(titles, speaking[place:])
     if speaking[0].startswith("REASON"):
         return _from_reasons(speaking)
     if logged := [found for line in speaking if (found := _LOG.search(line))]:

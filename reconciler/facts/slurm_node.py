@@ -21,6 +21,17 @@ _SUFFIX = {
     "-": "PLANNED",
 }
 _STATE = re.compile(r"([A-Za-z_]+)([*~#!%$@^-]{0,9})")
+# slurm.h and sinfo(1): long and short names, base states and flags
+_WORDS = frozenset(
+    (
+        *("ALLOC", "ALLOCATED", "BLOCK", "BLOCKED", "BOOT", "CLOUD", "COMP", "COMPLETING", "DOWN", "DRAIN", "DRAINED", "DRAINING"),
+        *("DRNG", "DYNAMIC_FUTURE", "DYNAMIC_NORM", "ERR", "ERROR", "EXTERNAL", "FAIL", "FAILG", "FAILING", "FUTR", "FUTURE"),
+        *("INVAL", "INVALID_REG", "MAINT", "MAINTENANCE", "MIX", "MIXED", "NOT_RESPONDING", "NO_RESPOND", "NPC", "PERFCTRS"),
+        *("PLANNED", "PLND", "POWERED_DOWN", "POWERING_DOWN", "POWERING_UP", "POWER_DOWN", "POWER_DRAIN", "POWER_UP", "POW_DN"),
+        *("POW_UP", "REBOOT", "REBOOT_CANCELED", "REBOOT_ISSUED", "REBOOT_REQUESTED", "RESERVED", "RESUME", "RESV", "UNDRAIN"),
+        *("IDLE", "UNK", "UNKNOWN"),
+    )
+)
 _NOT_SHOWN = Unknown("NotShown")
 _NOTHING = ("(null)", "N/A", "n/a", "None", "none", "")
 _GRES = re.compile(r"gpu(?::([A-Za-z0-9_.-]+))??:([0-9]{1,6})(?:\(|,|$)")
@@ -55,6 +66,11 @@ class Node(NamedTuple):
     reason_at: Fact[str]
     slurm: Fact[str]
     kernel: Fact[str]
+
+
+def is_state(cell: str) -> bool:
+    """Whether every word of a cell is a state of a node; what marks it is left out."""
+    return all(part and part[1].upper() in _WORDS for part in map(_STATE.fullmatch, cell.split("+")[:50]))
 
 
 def states(cell: str) -> Fact[tuple[str, ...]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from reconciler.facts import raw
-from reconciler.facts.slurm_node import Node, node
+from reconciler.facts.slurm_node import Node, is_state, node
 from reconciler.model.fact import Fact, Unknown, Value
 
 # sinfo's titles under the names of scontrol, by which a node is read
@@ -57,15 +57,17 @@ def _expanded(part: str) -> list[str] | None:
 
 def columns(line: str) -> list[str] | None:
     """The titles of a header that names nodes and their state; None for another line."""
-    titles = _cells(line, 0)
+    titles = [cell.strip() for cell in line.split("|")] if "|" in line else line.split()
     return titles if "STATE" in titles and {"NODELIST", "HOSTNAMES"} & set(titles) else None
 
 
-def _cells(line: str, most: int) -> list[str]:
-    """A last column takes what is left: reasons hold blanks."""
+def _cells(line: str, titles: list[str]) -> list[str]:
+    """A row's cells; a reason holds blanks, wherever it stands: what no other column takes."""
     if "|" in line:
         return [cell.strip() for cell in line.split("|")]
-    return line.split(None, most - 1) if most else line.split()
+    behind = len(titles) - 1 - titles.index("REASON") if "REASON" in titles else 0
+    cells = line.split(None, len(titles) - 1 - behind)
+    return [*cells[:-1], *cells[-1].rsplit(None, behind)] if behind and cells else cells
 
 
 def read(titles: list[str], lines: list[str]) -> tuple[tuple[Fact[Node], ...], tuple[str, ...]]:
@@ -73,11 +75,11 @@ def read(titles: list[str], lines: list[str]) -> tuple[tuple[Fact[Node], ...], t
     nodes: list[Fact[Node]] = []
     states: set[str] = set()
     for line in lines:
-        cells = _cells(line, len(titles))
+        cells = _cells(line, titles)
         fields = {_COLUMNS[title]: cell for title, cell in zip(titles, cells, strict=False) if title in _COLUMNS}
         names = hosts(fields.get("NodeName", "")) if len(cells) == len(titles) else None
         like = node({**fields, "NodeName": "any"})
-        if names and isinstance(like, Value):
+        if names and isinstance(like, Value) and is_state(fields["State"]):
             nodes += [Value(Node(name, *like.value[1:])) for name in names]
             states.add(fields["State"])
         else:

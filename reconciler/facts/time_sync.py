@@ -1,9 +1,10 @@
-"""Whether a node's clock follows a time source: `chronyc tracking`."""
+"""Whether a node's clock follows a time source: `chronyc tracking`, for people or with -c."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from reconciler.facts import raw, scalars, text
 from reconciler.model.fact import Fact, Unknown, Value
@@ -14,6 +15,8 @@ _FOLLOWS = {"Normal": True, "Insert second": True, "Delete second": True, "Not s
 _REFERENCE = re.compile(r"([0-9A-Fa-f]{1,8})(?:\s+\((.*)\))?")
 _REPLY = re.compile(r"^(5[0-9][0-9]) ", re.MULTILINE)  # chronyc's own refusals: 506 Cannot talk to daemon, 501 Not authorised
 _SIGN = {"fast": 1.0, "slow": -1.0}
+# `chronyc -c tracking`: 14 cells in the order of the lines for people (chrony, client.c, process_cmd_tracking)
+_CELLS = re.compile(r"[0-9A-F]{8},[^,\n]{0,255}(?:,[^,\n]{1,40}){12}$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +81,51 @@ def _synced(leap: Fact[str], reference: Fact[str]) -> Fact[bool]:
     return Value(reference.value not in _NO_SOURCE)
 
 
+def _utc(cell: str) -> Fact[str]:
+    """Seconds since 1970 as chronyc writes them for people."""
+    seconds = scalars.real(cell)
+    if not isinstance(seconds, Value) or not 0 <= seconds.value < 1 << 33:
+        return scalars.strange(cell, "UnreadableTime")
+    return Value(datetime.fromtimestamp(int(seconds.value), UTC).strftime("%a %b %d %H:%M:%S %Y"))
+
+
+def _from_cells(line: str) -> Tracking:
+    """Seconds and ppm. The clock's own offset is printed as the correction that it needs, which is positive where it is slow."""
+    cells = line.split(",")
+    leap: Fact[str] = Value(cells[13]) if cells[13] in _FOLLOWS else Unknown("UnknownLeapStatus", raw.clean(cells[13], 80))
+    reference: Fact[str] = Value(cells[0])
+    correction, last, rms, frequency, residual, skew, delay, dispersion, interval = map(scalars.real, cells[4:13])
+    return Tracking(
+        synced=_synced(leap, reference),
+        leap=leap,
+        reference_id=reference,
+        reference_name=Value(cells[1]) if cells[1] else Unknown("NotNamed"),
+        reference_time_utc=_utc(cells[3]),
+        stratum=scalars.whole(cells[2]),
+        system_offset_s=Value(0.0 - correction.value) if isinstance(correction, Value) else correction,
+        last_offset_s=last,
+        rms_offset_s=rms,
+        frequency_ppm=frequency,
+        residual_frequency_ppm=residual,
+        skew_ppm=skew,
+        root_delay_s=delay,
+        root_dispersion_s=dispersion,
+        update_interval_s=interval,
+    )
+
+
 def parse(said: str) -> Fact[Tracking]:
     """`chronyc tracking`; Unknown(DaemonDown) where chronyd does not answer, Absent(NotInstalled) where there is no chronyc."""
     found, last = text.ended(said)
-    if last.rpartition(" : ")[2] in _FOLLOWS:
+    if last.rpartition(" : ")[2] in _FOLLOWS or last.rpartition(",")[2] in _FOLLOWS:
         found += last  # the last line of the output: the word is whole
     fields = {key.strip(): value.strip() for line in found.split("\n") for key, colon, value in [line.partition(" : ")] if colon}
     if reply := _REPLY.search(found + last):
         return Unknown("DaemonDown" if reply[1] == "506" else "Refused", raw.clean(found + last, 120))
     if absent := scalars.no_command((found + last).split("\n"), "chronyc"):
         return absent
+    if cells := _CELLS.search(found):
+        return Value(_from_cells(cells[0]))
     if not {"Leap status", "Reference ID", "Stratum"} & set(fields):
         return Unknown("NotTracking", raw.clean((found + last)[:400], 120))
     leap = scalars.wanted(fields, "Leap status")

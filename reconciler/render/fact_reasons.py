@@ -25,6 +25,7 @@ SENTENCES = {
     "NotInUrl": "the address does not say it",
     "NotKnownToDriver": "the driver does not know it",
     "NotNamed": "it is not named",
+    "OnlyCurrentDevice": "the report names one GPU, however many there are",
     "NotSaid": "the text does not say it",
     "NotShown": "it is not shown",
     "NoReference": "no reference clock is named",

@@ -43,6 +43,7 @@ SENTENCES = {
     "NotPciExpress": "it has no PCI Express link",
     "NotSupported": "it does not support it",
     "NvmlFailed": "the driver's library does not start",
+    "AccessBlocked": "the operating system keeps the GPU from it",
     "NvmlUnknownError": "the driver's library names no reason",
     "OneGPU": "there is one GPU",
     "PairsDiffer": "the pairs differ",
