@@ -15,14 +15,14 @@ from reconciler.node import state
 HASH_LIMIT = 64 << 20  # a managed file is at most 1 MiB: what is larger differs without being read
 
 
-def _user(uid: int) -> str:
+def user_name(uid: int) -> str:
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
         return str(uid)
 
 
-def _group(gid: int) -> str:
+def group_name(gid: int) -> str:
     try:
         return grp.getgrgid(gid).gr_name
     except KeyError:
@@ -74,8 +74,8 @@ def look(path: str, owner: str, group: str) -> Dict[str, Any]:
     found.update(
         type=_type(info.st_mode),
         mode=stat.S_IMODE(info.st_mode),
-        owner=_user(info.st_uid),
-        group=_group(info.st_gid),
+        owner=user_name(info.st_uid),
+        group=group_name(info.st_gid),
         size=info.st_size,
     )
     if found["type"] == "link":

@@ -4,9 +4,10 @@ import glob
 import os
 from typing import Any, Dict
 
-from reconciler.node.work import CODES, run_all
+from reconciler.node.work import head, run_all
 
 DEADLINE = 5.0
+LIMIT = 64 << 10
 
 
 def look(arguments: Dict[str, Any]) -> Dict[str, Any]:
@@ -30,7 +31,7 @@ def look(arguments: Dict[str, Any]) -> Dict[str, Any]:
     return {
         "names": names,
         "trees": {tree: _tree(tree, said.get(nvcc)) for tree, nvcc in zip(trees, compilers)},  # noqa: B905
-        "files": {path: _text(path) for path in files},
+        "files": {path: head(path, LIMIT) for path in files},
     }
 
 
@@ -42,15 +43,4 @@ def _tree(tree: str, answer: Any) -> Dict[str, Any]:
             "status": answer["status"],
             "error": answer["error"],
         }
-    return {"json": _text(tree + "/version.json"), "txt": _text(tree + "/version.txt"), "nvcc": answer}
-
-
-def _text(path: str) -> Any:
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            return os.read(fd, 64 << 10).decode("utf-8", "replace")
-        finally:
-            os.close(fd)
-    except OSError as e:
-        return {"error": CODES.get(e.errno or 0, "io")}
+    return {"json": head(tree + "/version.json", LIMIT), "txt": head(tree + "/version.txt", LIMIT), "nvcc": answer}

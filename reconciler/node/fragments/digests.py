@@ -6,7 +6,7 @@ import os
 import stat
 from typing import Any, Dict
 
-from reconciler.node.files import _group, _user
+from reconciler.node.files import group_name, user_name
 from reconciler.node.work import CODES
 
 LIMIT = 4 << 20
@@ -27,7 +27,7 @@ def _file(path: str) -> Dict[str, Any]:
         info = os.stat(path)
     except OSError as e:
         return {"error": CODES.get(e.errno or 0, "io")}
-    answer.update(mode=stat.S_IMODE(info.st_mode), owner=_user(info.st_uid), group=_group(info.st_gid), size=info.st_size)
+    answer.update(mode=stat.S_IMODE(info.st_mode), owner=user_name(info.st_uid), group=group_name(info.st_gid), size=info.st_size)
     if not stat.S_ISREG(info.st_mode):
         return dict(answer, error="not-regular")
     if info.st_size > LIMIT:

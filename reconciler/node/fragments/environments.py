@@ -7,7 +7,7 @@ import re
 import sys
 from typing import Any, Dict, Optional
 
-from reconciler.node.work import CODES, run_apart
+from reconciler.node.work import CODES, head, run_apart
 
 # -I and -B: nothing of a user or of this directory is in the answer, and nothing is written by looking
 ASK = (
@@ -70,7 +70,7 @@ def _environment(target: str, python: Optional[str], said: Dict[str, Any]) -> Di
     for path in searched:
         seen.setdefault(os.path.realpath(path), path)  # lib64 is a link to lib
     return {
-        "cfg": None if os.path.isfile(target) else _text(os.path.join(target, "pyvenv.cfg")),
+        "cfg": None if os.path.isfile(target) else head(os.path.join(target, "pyvenv.cfg"), LIMIT),
         "python": python,
         "real": os.path.realpath(python) if python else None,
         "said": said["out"].decode("utf-8", "replace")[:LIMIT],
@@ -79,17 +79,6 @@ def _environment(target: str, python: Optional[str], said: Dict[str, Any]) -> Di
         "error": "missing" if python and not os.path.exists(python) else said["error"],
         "sites": [_site(path) for path in seen.values() if os.path.isdir(path)],
     }
-
-
-def _text(path: str, limit: int = LIMIT) -> Any:
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            return os.read(fd, limit).decode("utf-8", "replace")
-        finally:
-            os.close(fd)
-    except OSError as e:
-        return {"error": CODES.get(e.errno or 0, "io")}
 
 
 def _site(directory: str) -> Dict[str, Any]:
@@ -125,14 +114,14 @@ def _distribution(directory: str, name: str) -> Dict[str, Any]:
     answer["empty"] = not files
     for key, file in (("installer", "INSTALLER"), ("direct_url", "direct_url.json")):
         if file in files:
-            answer[key] = _text(os.path.join(path, file), 64 << 10)
+            answer[key] = head(os.path.join(path, file), 64 << 10)
     return answer
 
 
 def _headers(path: str) -> Dict[str, Any]:
-    text = _text(path, HEAD)
+    text = head(path, HEAD)
     for limit in (HEAD, LIMIT):
-        text = _text(path, limit) if limit > HEAD else text
+        text = head(path, limit) if limit > HEAD else text
         if not isinstance(text, str):
             return text  # type: ignore[no-any-return]
         blank = _BLANK.search(text)
@@ -146,7 +135,7 @@ def _headers(path: str) -> Dict[str, Any]:
 
 def _link(directory: str, name: str) -> Dict[str, Any]:
     """`setup.py develop`: the first line is where the project is, whose .egg-info lies there."""
-    text = _text(os.path.join(directory, name), 64 << 10)
+    text = head(os.path.join(directory, name), 64 << 10)
     lines = [line.strip() for line in text.split("\n") if line.strip()] if isinstance(text, str) else []
     if not lines:
         return {"entry": name, "error": "damaged"}

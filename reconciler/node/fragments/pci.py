@@ -3,7 +3,7 @@
 import os
 from typing import Any, Dict, List, Union
 
-from reconciler.node.work import CODES
+from reconciler.node.work import CODES, first_bytes, head
 
 FILES = ("class", "device", "subsystem_vendor", "subsystem_device", "revision", "numa_node", "enable", "power_state")
 COUNTERS = ("aer_dev_correctable", "aer_dev_fatal", "aer_dev_nonfatal")
@@ -24,11 +24,11 @@ def look(arguments: Dict[str, Any]) -> Dict[str, Any]:
         found = {}
         for address in answer["devices"]:
             folder = at + "/" + address + "/"
-            kind = _text(folder + "class")
+            kind = head(folder + "class", 1 << 12)
             # the class first: it is enough for most devices
             if isinstance(kind, str) and not kind.startswith(tuple(arguments["classes"])):
                 continue
-            vendor = _text(folder + "vendor")
+            vendor = head(folder + "vendor", 1 << 12)
             if not isinstance(vendor, str) or vendor.strip() == arguments["vendor"]:
                 found[address] = dict(_device(folder), vendor=vendor)
         answer["devices"] = found
@@ -43,29 +43,13 @@ def _names(folder: str) -> Union[List[str], Dict[str, str]]:
 
 
 def _device(folder: str) -> Dict[str, Any]:
-    asleep = _text(folder + "power/runtime_status") == "suspended\n"
-    about: Dict[str, Any] = {name: _text(folder + name) for name in FILES + COUNTERS}
-    about.update({name: {"error": "asleep"} if asleep else _text(folder + name) for name in LINK})
+    asleep = head(folder + "power/runtime_status", 1 << 12) == "suspended\n"
+    about: Dict[str, Any] = {name: head(folder + name, 1 << 12) for name in FILES + COUNTERS}
+    about.update({name: {"error": "asleep"} if asleep else head(folder + name, 1 << 12) for name in LINK})
     try:
         about["driver"] = os.path.basename(os.readlink(folder + "driver"))
     except OSError as e:
         about["driver"] = {"error": CODES.get(e.errno or 0, "io")}
-    config = {"error": "asleep"} if asleep else _bytes(folder + "config", 4)
+    config = {"error": "asleep"} if asleep else first_bytes(folder + "config", 4)
     about["config"] = config.hex() if isinstance(config, bytes) else config
     return about
-
-
-def _text(path: str) -> Any:
-    data = _bytes(path, 1 << 12)
-    return data.decode("utf-8", "replace") if isinstance(data, bytes) else data
-
-
-def _bytes(path: str, limit: int) -> Any:
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            return os.read(fd, limit)
-        finally:
-            os.close(fd)
-    except OSError as e:
-        return {"error": CODES.get(e.errno or 0, "io")}

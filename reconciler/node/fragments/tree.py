@@ -4,7 +4,7 @@ import glob
 import os
 from typing import Any, Dict
 
-from reconciler.node.work import CODES
+from reconciler.node.work import CODES, head
 
 
 def look(arguments: Dict[str, Any]) -> Dict[str, Any]:
@@ -16,7 +16,7 @@ def look(arguments: Dict[str, Any]) -> Dict[str, Any]:
     files: Dict[str, Any] = {}
     for pattern in arguments.get("files", []):
         for path in sorted(glob.glob(pattern)):
-            files[path] = _text(path, arguments["limit"])
+            files[path] = head(path, arguments["limit"])
     links: Dict[str, Any] = {}
     for pattern in arguments.get("links", []):
         for path in sorted(glob.glob(pattern)):
@@ -25,14 +25,3 @@ def look(arguments: Dict[str, Any]) -> Dict[str, Any]:
             except OSError as e:
                 links[path] = {"error": CODES.get(e.errno or 0, "io")}
     return {"files": files, "links": links}
-
-
-def _text(path: str, limit: int) -> Any:
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            return os.read(fd, limit).decode("utf-8", "replace")
-        finally:
-            os.close(fd)
-    except OSError as e:
-        return {"error": CODES.get(e.errno or 0, "io")}
