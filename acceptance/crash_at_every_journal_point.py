@@ -42,8 +42,9 @@ def evidence(lab: Lab) -> str:
     return "; ".join(told)
 
 
-def share(claims: Claims, which: int) -> int:
-    """Every SHARES-th point, in a lab of its own; the number of all points."""
+def share(which: int) -> int:
+    """Every SHARES-th point, in a lab and a process of its own: exit status 0 when all of its claims hold."""
+    claims = Claims(f"share {which + 1} of {SHARES}")
     with fresh_lab() as (lab, folder):
         nodes = Nodes(lab)
         types = undisturbed(lab, nodes, folder / "undisturbed")
@@ -54,13 +55,6 @@ def share(claims: Claims, which: int) -> int:
                 claims.check(f"point {point:3} of {len(types)}, about after {kind}", True, evidence(lab))
             except AssertionError as e:
                 claims.check(f"point {point:3} of {len(types)}, about after {kind}", False, str(e)[:500])
-    return len(types)
-
-
-def one_share(which: int) -> int:
-    """In a process of its own: exit status 0 when all of its claims hold."""
-    claims = Claims(f"share {which + 1} of {SHARES}")
-    share(claims, which)
     return claims.end()
 
 
@@ -96,4 +90,4 @@ def _shown(process: subprocess.Popen[str]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(one_share(int(sys.argv[1])) if len(sys.argv) > 1 else main())
+    sys.exit(share(int(sys.argv[1])) if len(sys.argv) > 1 else main())

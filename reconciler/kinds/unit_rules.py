@@ -10,7 +10,6 @@ from reconciler.model.units import unit_path
 
 _MASKED = ("masked", "masked-runtime")
 _ON = ("enabled",)
-_PASSING_ON = ("enabled-runtime", "linked", "linked-runtime")  # until the next boot, or found elsewhere but not started at boot
 _FIXED = ("static", "indirect", "generated", "transient", "alias")  # nothing that enabling or disabling would change
 _AT_WORK = ("started", "working", "ended")
 _AT_REST = ("stopped", "failed", "ended")
