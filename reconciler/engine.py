@@ -10,9 +10,10 @@ from typing import Any
 
 from reconciler import __version__, status
 from reconciler.apply.adopt import adopt, pending, recall
-from reconciler.apply.executor import Executor, Stop, Verify
+from reconciler.apply.executor import Executor, Verify
 from reconciler.apply.journal import Journal
 from reconciler.apply.lease import DEADLINE, TTL, Leases
+from reconciler.apply.work import Stop
 from reconciler.errors import LockHeld, StalePlan
 from reconciler.events import Emit, now
 from reconciler.model.desired import DesiredState, ResourceId
@@ -22,6 +23,7 @@ from reconciler.model.outcome import FAILURE_ENDS, End, NodeOutcome, exit_code
 from reconciler.model.plan import Action, Change, Plan, Selection
 from reconciler.observe import ask, observe
 from reconciler.plan.build import build_plan, follow_up, still_differing, verify_probes
+from reconciler.plan.order import allowed
 from reconciler.plan.scope import first_probes
 from reconciler.plan.stale import moved
 from reconciler.pool import Pool
@@ -158,9 +160,13 @@ class Engine:
         about = {"plan": plan.id, "cluster": plan.cluster, "commit": plan.revision.commit}
         journal.append("apply-started", **about, saved=saved)
         without = self._take_leases([name for wave in plan.waves for name in wave.nodes], plan, leases)
-        outcomes |= Executor(plan, self.pool, journal, leases, verify, self.emit, stop, without).run()
+        outcomes |= Executor(plan, self.pool, journal, leases, verify, self.emit, stop, without, self._room(plan)).run()
         journal.append("apply-finished", plan=plan.id, exit=exit_code(outcomes.values()))
         return outcomes
+
+    def _room(self, plan: Plan) -> int:
+        down = sum(1 for node in plan.nodes.values() if node.failure)
+        return allowed(self.desired.rollout.max_unavailable, len(self.desired.nodes)) - down
 
     def by_hand(self, plan: Plan, journal: Journal, holder: str, stop: Stop, verify: Verify, ttl: float = TTL) -> Applied:
         """Carry out what a person asked for and no manifest says, with the same leases, records and second look as an apply.

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from reconciler import __version__
-from reconciler.apply.executor import Stop
 from reconciler.apply.journal import Journal
+from reconciler.apply.work import Stop
 from reconciler.engine import Applied, Engine
 from reconciler.errors import Usage
 from reconciler.facts import environment_builds as fact

@@ -62,6 +62,13 @@ class Pool:
         if channel:
             channel.close()
 
+    def reopen(self, name: str) -> Channel:
+        """A new channel, whatever became of the one before. Raises Unreachable or Garbled."""
+        self.drop(name)
+        with self._guard:
+            self._failed.pop(name, None)
+        return self.channel(name)
+
     def received(self) -> int:
         """Bytes received from all nodes that are connected now."""
         with self._guard:

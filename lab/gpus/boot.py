@@ -24,6 +24,9 @@ def boot() -> None:
     onnode.STATE.write_text(to_json(now))
     driver = onnode.module_on_disk(os.uname().release)
     (onnode.RUN / "dmesg").touch()
+    if driver and now.module_refused:
+        onnode.log([kernel_log.refused()])
+        driver = ""
     if driver:
         (onnode.RUN / "loaded").write_text(f"{driver}\n")
         _load(now, driver)

@@ -59,6 +59,11 @@ def driver_loads(state: NodeState, version: str, built: str) -> list[Line]:
     return [*lines, Line(INFO, module)]
 
 
+def refused() -> Line:
+    """Secure Boot, and a module whose key the machine does not know: kernel/module/signing.c (test-made)."""
+    return Line(INFO, "Loading of module with unavailable key is rejected")
+
+
 def mismatch(client: str, pid: int, library: str, loaded: str) -> Line:
     """The driver refuses a program that was built with another version's library."""
     return Line(ERR, f"NVRM: API mismatch: the client '{client}' (pid {pid})\nNVRM: has the version {library}, but this kernel "

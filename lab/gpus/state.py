@@ -170,6 +170,7 @@ class Nic:
 @dataclass(frozen=True)
 class NodeState:
     """All of a node. `driver_fault`: see DRIVER_FAULTS. `hang_s`: seconds that nvidia-smi takes before it answers.
+    `module_refused`: from the next boot on the kernel takes no module, as with Secure Boot and a key that it does not know.
 
     `links`: what joins two devices where it is not SYS or NODE by their NUMA nodes: "GPU0-GPU1" -> "NV12", "GPU0-NIC0" -> "PIX".
     """
@@ -179,3 +180,4 @@ class NodeState:
     links: dict[str, str] = field(default_factory=dict)
     driver_fault: str = ""
     hang_s: float = 0.0
+    module_refused: bool = False

@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from lab.images import base
+from lab.images import base, boot_loader
 from lab.images.digest import digest, sources
 from lab.images.scratch import scratch
 from lab.images.store import obtain
@@ -29,7 +29,8 @@ def face_image(cache: Path, face: Face, image: Path, rpm_os: Path) -> Path:
     key = digest({
         "base": image.name,
         "rpms": rpm_os.name if face == "el9" else "",
-        **sources([Path(__file__), _ROOTFS / "preload.c", _ROOTFS / "common", _ROOTFS / face, _LAB / "gpus", _LAB / "errors.py"]),
+        **sources([Path(__file__), Path(__file__).with_name("boot_loader.py")]),
+        **sources([_ROOTFS / "preload.c", _ROOTFS / "common", _ROOTFS / face, _LAB / "gpus", _LAB / "errors.py"]),
     })  # fmt: skip
     finish: Callable[[Path], None] = (lambda root: _centos(root, rpm_os)) if face == "el9" else _debian
     return obtain(cache, f"face-{face}", key, lambda out: _build(face, image, out, finish), ".sqfs")
@@ -44,7 +45,7 @@ def _build(face: Face, image: Path, out: Path, finish: Callable[[Path], None]) -
         run("mount", "-t", "overlay", "overlay", "-o", f"lowerdir={lower},upperdir={upper},workdir={work}", root)
         _common(root)
         finish(root)
-        _no_modules(root)
+        _kernel(root)
         run("umount", root)
         base.squash(upper, out)
 
@@ -97,10 +98,18 @@ def _gpus(root: Path) -> None:
     (root / "usr/bin/dmesg").symlink_to("/usr/lib/lab-gpus/dmesg")
 
 
-def _no_modules(root: Path) -> None:
-    """The kernel that the node seems to run has an index of modules, with none in it until a driver is built."""
+def _kernel(root: Path) -> None:
+    """The kernel that the node seems to run: an image that GRUB would start, headers to build modules against, and an index of
+    modules with none in it until a driver is built."""
     kernel = (root / "etc/lab/kernel-release").read_text().strip()
-    (root / "usr/lib/modules" / kernel).mkdir(parents=True)
+    headers = root / "usr/src/kernels" / kernel
+    for folder in (headers, root / "usr/lib/modules" / kernel, root / "boot"):
+        folder.mkdir(parents=True, exist_ok=True)
+    (root / "usr/lib/modules" / kernel / "build").symlink_to(f"/usr/src/kernels/{kernel}")
+    (root / f"boot/vmlinuz-{kernel}").write_text("stand-in of the lab\n")
+    for path, text in boot_loader.files(kernel, blscfg=(root / "etc/dnf").exists()).items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
     run("chroot", root, "depmod", kernel)
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from reconciler.apply.adopt import UNFINISHED
 from reconciler.apply.journal import Journal
 from reconciler.apply.lease import DEADLINE, Leases
-from reconciler.errors import Garbled, NodeRefused
+from reconciler.apply.reboot import AWAY, Return
+from reconciler.apply.work import StepFailed, Stop, Work
+from reconciler.errors import Garbled, LockHeld, NodeRefused, Unreachable
 from reconciler.events import Emit, now
 from reconciler.model.desired import ResourceId
 from reconciler.model.observed import Failure
@@ -27,54 +28,12 @@ WAIT = 5.0  # seconds of one wait request: how late an interruption is noticed w
 Verify = Callable[[str, Channel, tuple[ResourceId, ...]], tuple[Change, ...]]
 
 
-class StepFailed(Exception):
-    """A node stops here: `reason` is a code, `data` what people need."""
-
-    def __init__(self, reason: str, /, **data: Any) -> None:
-        super().__init__(reason)
-        self.reason, self.data = reason, data
-
-
-class Stop:
-    """Set once, by a person or by another controller's token: no further step begins. `end` is how untouched nodes end."""
-
-    def __init__(self) -> None:
-        self._event = threading.Event()
-        self.end = End.INTERRUPTED
-
-    def set(self, end: End) -> None:
-        if not self._event.is_set():
-            self.end = end
-            self._event.set()
-
-    def __bool__(self) -> bool:
-        return self._event.is_set()
-
-
-@dataclass(frozen=True)
-class Work:
-    """What one node's worker did so far. `begun`: steps that the node has a record of."""
-
-    name: str
-    node: NodePlan
-    channel: Channel
-    token: int
-    begun: list[int] = field(default_factory=list)
-    done: list[Step] = field(default_factory=list)
-
-    def verified(self) -> list[Change]:
-        """Resources all of whose steps were carried out and looked at again."""
-        numbers = {step.number for step in self.done}
-        return [c for c in self.node.writes() if c.steps and set(c.steps) <= numbers]
-
-    def completed_by(self, step: Step) -> tuple[Change, ...]:
-        """Resources whose last step this is."""
-        return tuple(c for c in self.node.writes() if c.steps and max(c.steps) == step.number)
+TOO_MANY = NodeOutcome(End.SKIPPED, reason="TooManyDown")
 
 
 @dataclass(frozen=True)
 class Executor:
-    """Carries out one plan."""
+    """Carries out one plan. `room`: how many nodes may be out of service beyond those that could not be observed."""
 
     plan: Plan
     pool: Pool
@@ -84,6 +43,7 @@ class Executor:
     emit: Emit
     stop: Stop
     without_lease: Mapping[str, Failure]
+    room: int
 
     def run(self) -> dict[str, NodeOutcome]:
         """All waves. After a canary that did not converge, the nodes that are left are skipped."""
@@ -94,7 +54,9 @@ class Executor:
                 outcomes |= {name: self._untouched(name, canary) for name in wave.nodes}
                 continue
             self.emit(now("wave-started", wave=number, nodes=list(wave.nodes), canary=wave.canary))
-            ready = [name for name in wave.nodes if name not in self.without_lease]
+            full = self._full(outcomes)
+            outcomes |= {name: self._finish(name, TOO_MANY) for name in wave.nodes if full and _restarts(self.plan.nodes[name])}
+            ready = [name for name in wave.nodes if name not in self.without_lease and name not in outcomes]
             ends = {**self.pool.each(ready, self._node), **{n: f for n, f in self.without_lease.items() if n in wave.nodes}}
             for name, ended in ends.items():
                 outcomes[name] = self._broken(name, ended, lost=name in ready) if isinstance(ended, Failure) else ended
@@ -102,6 +64,10 @@ class Executor:
                 canary = next((n for n in wave.nodes if outcomes[n].end is not End.CONVERGED), "")
         self._release_untouched()
         return outcomes
+
+    def _full(self, outcomes: Mapping[str, NodeOutcome]) -> bool:
+        """Whether as many nodes as may be are out of service: those that were lost on the way."""
+        return sum(1 for outcome in outcomes.values() if outcome.end is End.LOST) >= self.room
 
     def _release_untouched(self) -> None:
         """Nodes that were skipped never had a worker to give their lease back; after another took over, nothing is said."""
@@ -146,7 +112,9 @@ class Executor:
         if failed.reason == "StaleToken":
             self.stop.set(End.SUPERSEDED)
             return End.SUPERSEDED
-        return End.INTERRUPTED if failed.reason == "Interrupted" else End.FAILED
+        if failed.reason == "DidNotReturn":
+            return End.LOST
+        return End.INTERRUPTED if failed.reason in ("Interrupted", "RebootWaitEnded") else End.FAILED
 
     def _step(self, work: Work, step: Step) -> None:
         """Intent, action, outcome, and the second look. Raises StepFailed; Unreachable and Garbled pass through."""
@@ -155,7 +123,7 @@ class Executor:
         self.journal.append("intent", **about, resources=resources)
         self.emit(now("step-started", work.name, step=step.number, title=step.title, resources=resources))
         began = time.monotonic()
-        record = self._carry_out(work, step)
+        record = self._reboot(work, step) if "reboot" in step.action else self._carry_out(work, step)
         seconds = round(time.monotonic() - began, 3)
         self.journal.append("outcome", **about, state=record["state"], seconds=seconds)
         completed = tuple(c.id for c in work.completed_by(step)) if record["state"] == "done" else ()
@@ -172,7 +140,7 @@ class Executor:
         """Begin the step and follow it to its end, its deadline, or the wish to stop (its state is `started` then)."""
         try:
             record = _checked(self._begin(work, step))
-            work.begun.append(step.number)
+            work.begun.append((work.token, step.number))
             until = time.monotonic() + step.deadline
             while record["state"] in UNFINISHED and time.monotonic() < until and not self.stop:
                 asked = {"token": work.token, "step": step.number, "seconds": WAIT}
@@ -180,6 +148,28 @@ class Executor:
         except NodeRefused as e:
             return {"state": "refused", "error": e.reason, "data": dict(e.data)}
         return record
+
+    def _reboot(self, work: Work, step: Step) -> Mapping[str, Any]:
+        """Let the node restart, wait for it and take it over anew. Raises StepFailed where it is not fit, or stays away."""
+        left = set(step.action["reboot"]["left"])
+        differing = self.verify(work.name, work.channel, step.resources)
+        if any(change.hold or {f.path for f in change.fields if f.moves} - left for change in differing):
+            raise StepFailed("NotFitToRestart", step=step.title, still=[_still(change) for change in differing])
+        again = Return(work.name, work.channel.hello.boot_id, self.pool, self.stop, step.deadline)
+        token = work.token
+        try:
+            record = self._carry_out(work, step)
+            if record["state"] not in UNFINISHED or self.stop:
+                return record
+        except Unreachable:
+            work.begun.append((token, step.number))  # it went down while we asked, or before it could answer
+        self.leases.abandon(work.name)
+        work.channel = again.wait()
+        try:
+            work.token = self.leases.take(work.name, work.channel, self.plan.id)
+        except LockHeld as e:
+            raise StepFailed("StaleToken", **e.data) from None
+        return _checked(work.channel.request("wait", WAIT + DEADLINE, token=token, step=step.number, seconds=0))
 
     def _begin(self, work: Work, step: Step) -> Mapping[str, Any]:
         about = {"plan": self.plan.id, "commit": self.plan.revision.commit}
@@ -213,12 +203,12 @@ class Executor:
         if verified := work.verified():
             specs = {str(c.id): c.spec_digest for c in verified}
             self.journal.append("converged", node=work.name, plan=self.plan.id, resources=specs)
-        if outcome.reason == "StaleToken":
+        if outcome.reason in ("StaleToken", *AWAY):
             self.leases.abandon(work.name)
             return outcome
         try:
             if outcome.reason not in ("Interrupted", "StillRunning"):
-                self._write(work, "settle", steps=[[work.token, number] for number in work.begun])
+                self._write(work, "settle", steps=[list(pair) for pair in dict.fromkeys(work.begun)])
             self.leases.give_back(work.name, work.channel)
         except NodeRefused as e:
             if e.reason != "StaleToken":
@@ -245,10 +235,14 @@ class Executor:
         return StepFailed(reason, **{**told, **about, **_command(record)})
 
 
+def _restarts(node: NodePlan) -> bool:
+    return any("reboot" in step.action for step in node.steps)
+
+
 def _still(change: Change) -> dict[str, Any]:
     """What differs after a step, or why that cannot be said."""
     hold = {"hold": {"code": change.hold.code, "data": dict(change.hold.data)}} if change.hold else {}
-    return {"resource": str(change.id), "fields": [[f.path, f.before, f.after] for f in change.fields], **hold}
+    return {"resource": str(change.id), "fields": [[f.path, f.before, f.after] for f in change.fields if f.moves], **hold}
 
 
 def _foreign(data: Any) -> dict[str, Any]:

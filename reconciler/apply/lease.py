@@ -53,10 +53,11 @@ class Leases:
             return self._held[node][0]
 
     def give_back(self, node: str, channel: Channel) -> None:
-        """End the lease; where the node does not answer any more it runs out by itself."""
+        """End the lease, if there is one; where the node does not answer any more it runs out by itself."""
         with self._guard:
-            token, _ = self._held.pop(node)
-        channel.request("release", DEADLINE, token=token)
+            held = self._held.pop(node, None)
+        if held:
+            channel.request("release", DEADLINE, token=held[0])
 
     def abandon(self, node: str) -> None:
         """Stop renewing: the link is lost, and with it the right to say anything about this node."""

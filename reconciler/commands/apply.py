@@ -13,10 +13,10 @@ from typing import Any
 import click
 
 from reconciler import config
-from reconciler.apply.executor import Stop
 from reconciler.apply.history import History
 from reconciler.apply.journal import Journal
 from reconciler.apply.statedir import StateDir
+from reconciler.apply.work import Stop
 from reconciler.commands import common
 from reconciler.engine import Applied, Engine
 from reconciler.errors import Usage

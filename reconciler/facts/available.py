@@ -16,9 +16,16 @@ _RPM_WORD = re.compile(r"[A-Za-z0-9._+~^]+")
 _DEB_WORD = re.compile(r"[A-Za-z0-9.+~:-]+")
 
 
-def probe(manager: PackageManager, names: tuple[str, ...], repositories: tuple[tuple[str, str], ...]) -> Probe:
-    """Ask for `names`, as if `repositories` (file name, text) were on the node already."""
-    return Probe(KEY, (Available(manager, names, repositories),))
+def probe(
+    manager: PackageManager,
+    names: tuple[str, ...],
+    repositories: tuple[tuple[str, str], ...],
+    key: str = KEY,
+    *,
+    every_stream: bool = False,
+) -> Probe:
+    """Ask for `names`, as if `repositories` (file name, text) were on the node already; `every_stream` as Available has it."""
+    return Probe(key, (Available(manager, names, repositories, every_stream=every_stream),))
 
 
 def parse_dnf(text: Fact[str]) -> Fact[dict[str, tuple[Version, ...]]]:

@@ -17,13 +17,14 @@ _DEFAULT = re.compile(r"^[ \t]*GRUB_DEFAULT=[\"']?([^\"'\n]{1,200})[\"']?[ \t]*$
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """A folder of /lib/modules. `image`: there is a kernel to boot for it.
+    """A folder of /lib/modules. `image`: there is a kernel to boot for it. `headers`: modules can be built for it.
 
     `modules`: nvidia.ko by path below it, each with its version, Unknown(Compressed) where that would need unpacking.
     `listed`: modules.dep names one, which is where modprobe looks; Absent(NoModuleList) where depmod never ran.
     """
 
     image: Fact[bool]
+    headers: Fact[bool]
     listed: Fact[bool]
     modules: Fact[dict[str, Fact[str]]]
 
@@ -59,6 +60,7 @@ def _installed(said: Any) -> Installed:
     modules = kernel.get("modules")
     return Installed(
         image=_bool(kernel.get("image"), Unknown("WrongShape", "image")),
+        headers=_bool(kernel.get("headers"), Unknown("NotSaid")),
         listed=_bool(kernel.get("listed"), Absent("NoModuleList")),
         modules=Value({path: _version(path, version) for path, version in modules.items()})
         if isinstance(modules, dict)

@@ -148,9 +148,11 @@ def locks(facts: Facts) -> Fact[dict[str, tuple[Version, ...]]]:
 def lock_lines(facts: Facts) -> tuple[str, ...]:
     """The lines of the lock file as they are; none where there is no such file. Bytes that are no UTF-8 stay as surrogates."""
     found = raw.part(facts, LOCK.key, 0)
-    if found is None or found.error or not found.out:
-        return ()
-    return tuple(found.out.decode("utf-8", "surrogateescape").removesuffix("\n").split("\n"))
+    return lines_of(found.out) if found and not found.error else ()
+
+
+def lines_of(content: bytes) -> tuple[str, ...]:
+    return tuple(content.decode("utf-8", "surrogateescape").removesuffix("\n").split("\n")) if content else ()
 
 
 def lock_file(lines: tuple[str, ...]) -> bytes:

@@ -19,13 +19,17 @@ from reconciler.model.plan import Action, FieldChange, HoldReason
 class Context:
     """What a kind may look at: the node's facts, its package manager, the repository definitions that are declared for it.
 
-    `written`: files that this plan writes and units care for, each with the units that it names to be restarted.
+    `written`: files that this plan writes and units care for, each with the units that it names to be restarted. `spare`: the node
+    may be restarted now, by what Git says of nodes that are out of service at once. `files`: contents as earlier steps of this
+    plan leave them, by path.
     """
 
     facts: Facts
     manager: PackageManager | None = None
     repositories: tuple[tuple[str, str], ...] = ()
     written: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    spare: bool = True
+    files: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -174,6 +174,11 @@ class Package:
             drafts += self._lock_steps(locked, targets, context)
         return tuple(drafts)
 
+    def _former_locks(self, context: Context) -> tuple[str, ...]:
+        """As they will be then: the packages of another kind may have been locked by a step before."""
+        planned = context.files.get(packages.LOCK_FILE)
+        return packages.lines_of(planned) if planned is not None else packages.lock_lines(context.facts)
+
     def _lock_steps(self, locked: list[Resource], targets: dict[ResourceId, Verdict], context: Context) -> list[Draft]:
         ids = tuple(r.id for r in locked)
         keep = {r.id.name: _lock_target(targets[r.id]) for r in locked}
@@ -181,7 +186,7 @@ class Package:
             names = [mark for name, version in sorted(keep.items()) if version for mark in self._marks(name, context)]
             command = {"argv": ["apt-mark", "hold", *names]}
             return [Draft("version-lock", ids, {"commands": [command], "kill_after": 60})] if names else []
-        former = packages.lock_lines(context.facts)
+        former = self._former_locks(context)
         lines = [line for line in former if packages.lock_name(line) not in keep]
         lines += [_lock_line(name, version) for name, version in sorted(keep.items()) if version]
         if tuple(lines) == former:

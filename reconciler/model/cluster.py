@@ -14,6 +14,8 @@ from reconciler.model.types import (
     AddressList,
     CountOrShare,
     FileMode,
+    GpuCount,
+    GpuModel,
     HostName,
     IpAddress,
     JumpHost,
@@ -72,6 +74,16 @@ class ManagedUnit(Model):
     state: Literal["started", "stopped"] | None = about(None, "whether it runs now")
 
 
+class Gpus(Model):
+    """The GPUs of a node: a node that has none says nothing."""
+
+    later: ClassVar[frozenset[str]] = frozenset({"mig", "ecc", "powerLimit", "smClock"})
+    model: GpuModel | None = about(None, "what nvidia-smi -L prints, without NVIDIA")
+    count: GpuCount | None = about(None, "how many the PCI bus has to show")
+    interconnect: Literal["pcie", "nvlink", "nvswitch"] | None = about(None, "default pcie; nvswitch brings the fabric manager")
+    stand_in: Switch | None = about(None, "a lab's stand-in: what is proved there serves that cluster only; default false")
+
+
 class Mirrors(Model):
     """Where a site keeps its copies. `null` removes."""
 
@@ -86,12 +98,13 @@ class NodeSettings(Model):
 
     later: ClassVar[frozenset[str]] = frozenset(
         {
-            "tier", "gpus", "rdma", "network", "time", "timezone", "mounts", "directories",
+            "tier", "rdma", "network", "time", "timezone", "mounts", "directories",
             "repositories", "kernelArgs", "kernelModules", "sysctl", "users", "firewall", "selinux", "env",
             "labels", "policy", "remediation", "cordon", "suspend",
         }
     )  # fmt: skip
     versions: Annotated[Name | None, BeforeValidator(_one_stack)] = about(None, "name of the Versions that is the stack")
+    gpus: Gpus | None = about(None, "the node's GPUs; what has them takes the stack's driver")
     ssh: Ssh | None = about(None, "how the node is reached")
     package_manager: PackageManager | None = about(None, "default: the distribution's")
     mirrors: Mirrors | None = about(None, "the site's copies of public origins")

@@ -94,7 +94,20 @@ class PythonEnvironmentSpec:
     builder: str | None = None
 
 
-Spec = HostnameSpec | HostsSpec | PackageSpec | FileSpec | PythonEnvironmentSpec | UnitSpec
+@dataclass(frozen=True, slots=True)
+class GpuDriverSpec:
+    """NVIDIA's GPU driver. `version`: exact, or `580.*` for any of a branch. `packages`: all that have its version.
+
+    `stream`: of dnf's module nvidia-driver. `gpus`: how many the PCI bus has to show, None where nobody said.
+    """
+
+    version: str
+    packages: tuple[str, ...]
+    stream: str | None = None
+    gpus: int | None = None
+
+
+Spec = GpuDriverSpec | HostnameSpec | HostsSpec | PackageSpec | FileSpec | PythonEnvironmentSpec | UnitSpec
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -72,13 +72,15 @@ class Stat:
 class Available:
     """Part of a probe: which versions of `names` the node's repositories offer, `repositories` (file name, text) included.
 
-    Nothing but /run is written: the package manager works on private caches there.
+    Nothing but /run is written: the package manager works on private caches there. `every_stream`: dnf's packages of module streams
+    that are not enabled as well.
     """
 
     manager: str
     names: tuple[str, ...]
     repositories: tuple[tuple[str, str], ...] = ()
     deadline: float = 120.0
+    every_stream: bool = False
 
 
 @dataclass(frozen=True, slots=True)

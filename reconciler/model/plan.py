@@ -34,11 +34,15 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """One field of a resource, before and after."""
+    """One field of a resource, before and after: the same where a plan shows what stays as well."""
 
     path: str
     before: Scalar
     after: Scalar
+
+    @property
+    def moves(self) -> bool:
+        return self.before != self.after
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 A value of another form is refused with a code (see `refuse`); `reconciler.render.problems` has the words. Forms hold
 ASCII only, no white space, no quote, no shell or template character, and begin with no dash: they go into argv, paths
-and files. (A description is free text: printable, one line.)
+and files. (A description is free text: printable, one line; the model of a GPU is words with one space between them.)
 """
 
 from __future__ import annotations
@@ -103,6 +103,18 @@ def _pin_advice(text: str) -> PydanticCustomError | None:
     return refuse("python-pin", near=near) if (near := text.removeprefix("v").removeprefix("==").strip()) != text else None
 
 
+def _driver_advice(text: str) -> PydanticCustomError | None:
+    if branch := re.match(r"([0-9]{3})(?:-|$)", text):
+        return refuse("driver-stream" if "-" in text else "driver-branch", near=f"{branch[1]}.*")
+    return None
+
+
+def _count(value: object) -> int:
+    if not isinstance(value, str) or not re.fullmatch(r"[1-9][0-9]?", value):
+        raise refuse("form", form="gpu-count")
+    return int(value)
+
+
 def _port(value: object) -> int:
     if not isinstance(value, str) or not re.fullmatch(r"[0-9]{1,5}", value) or not 1 <= int(value) <= 65535:
         raise refuse("form", form="port")
@@ -156,6 +168,9 @@ Name = Annotated[str, Form("name", rf"{_LABEL}(?:\.{_LABEL})*", 63, typed=True, 
 Description = Annotated[str, BeforeValidator(_printable), Form("description", r".*", 200, typed=True)]
 PackageName = Annotated[str, Form("package", r"[A-Za-z0-9][A-Za-z0-9._+-]*", 128)]
 PackageState = Annotated[str, Form("version", rf"present|absent|{_EXACT}", 128, typed=True, advice=_version_advice)]
+DriverVersion = Annotated[str, Form("driver", r"[0-9]{3}(?:\.[0-9]{1,4}){1,2}|[0-9]{3}\.\*", 16, typed=True, advice=_driver_advice)]
+GpuModel = Annotated[str, Form("gpu-model", r"[A-Za-z][A-Za-z0-9.+-]*(?: [A-Za-z0-9][A-Za-z0-9.+-]*)*", 64)]
+GpuCount = Annotated[int, BeforeValidator(_count), WithJsonSchema({"type": "integer", "minimum": 1, "maximum": 99})]
 PythonPackage = Annotated[str, Form("python-package", r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?(?:\[[A-Za-z0-9_.,-]+\])?", 128)]
 PythonPin = Annotated[
     str, Form("python-pin", rf"{_PIN}{_LOCAL}|{_PIN}\.\*|{_CLAUSE}(?:,{_CLAUSE})*", 128, typed=True, advice=_pin_advice)

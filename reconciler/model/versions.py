@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, get_args
+from typing import Annotated, ClassVar, Literal, get_args
 
 from pydantic import AfterValidator, WithJsonSchema
 
 from reconciler.model.base import Model, about
 from reconciler.model.desired import PackageManager
 from reconciler.model.types import (
+    DriverVersion,
     Name,
     PackageName,
     PackageState,
@@ -63,8 +64,12 @@ class Environment(Model):
 class VersionsSpec(Model):
     """The stack. Here `null` removes what `extends` brings."""
 
-    later: ClassVar[frozenset[str]] = frozenset({"driver", "driverModules", "cuda", "cudnn", "nccl", "dcgm"})
+    later: ClassVar[frozenset[str]] = frozenset({"cuda", "cudnn", "nccl", "dcgm"})
     extends: Name | None = about(None, "another Versions; what is said here wins, maps merge, null removes")
+    driver: DriverVersion | None = about(
+        None, "of NVIDIA's GPU driver: exact, or 580.* for any of a branch; all its packages follow"
+    )
+    driver_modules: Literal["open", "proprietary"] | None = about(None, "default open; proprietary only for Volta and older")
     os: dict[Distribution, OsPins | None] | None = about(None, "distributions that this stack is for; left out: any")
     python: PythonSeries | None = about(None, "MAJOR.MINOR of the environments")
     environments: dict[Name, Environment | None] | None = about(None, "Python environments, by purpose")

@@ -30,6 +30,8 @@ def _dnf(part: Dict[str, Any], run_all: Runner) -> Dict[str, Any]:
     argv = ["dnf", "-q", "repoquery", "--showduplicates", "--disableplugin=versionlock,generate_completion_cache"]
     argv += ["--setopt=cachedir=" + os.path.join(state.RUN, "dnf", "cache"), "--setopt=reposdir=/etc/yum.repos.d," + extra]
     argv += ["--setopt=logdir=/run/reconcile/dnf", "--setopt=persistdir=/run/reconcile/dnf/persist"]
+    if part.get("every_stream"):
+        argv.append("--disable-modular-filtering")
     argv += ["--qf", "%{name}\\t%{epoch}\\t%{version}\\t%{release}\\t%{arch}", "--"] + part["names"]
     return run_all([{"argv": argv, "deadline": part["deadline"]}])[0]
 

@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from reconciler.node import files, lease, restarts, state, units
 
+REBOOT_PATIENCE = 900.0  # seconds for a node that was told to restart to go down: units may take minutes to stop
 KEPT = 200  # settled records that stay for `state rebuild` and for people
 UNFINISHED = ("intended", "started")
 LONGEST = 3600.0  # seconds in one select: it takes no infinite ones
@@ -37,7 +38,8 @@ def begin(request: Dict[str, Any], program: bytes) -> Dict[str, Any]:
     """Carry out one step under the lease `token`; a `file` or `exchange` at once, `commands` in a unit of their own.
 
     `inventory` is what the node will remember of the step's resources once it is done and settled. The answer is the step's
-    record: `done` or `failed` for a file, `started` for commands, which `wait` then follows.
+    record: `done` or `failed` for a file, `started` for commands, which `wait` then follows. `reboot` (`resource`, `wanted`)
+    beside commands: they restart the node, and only a new boot is their end.
     """
     token, number, action = request["token"], request["step"], request["action"]
     with state.locked():
@@ -47,6 +49,9 @@ def begin(request: Dict[str, Any], program: bytes) -> Dict[str, Any]:
         intent = {name: request[name] for name in ("token", "step", "plan", "title", "resources", "inventory")}
         intent.update(boot_id=state.boot_id(), state="intended", wall=time.time(), results=[], settled=False)
         intent["commands"] = action.get("commands", [])
+        if "reboot" in action:
+            intent["reboot"] = state.boottime()
+            _note_reboot(action["reboot"])
         intent["fragments"] = _store_fragments(request.get("fragments"))
         state.write_record(_file(token, number), intent)
         if "file" in action or "exchange" in action:
@@ -61,6 +66,13 @@ def begin(request: Dict[str, Any], program: bytes) -> Dict[str, Any]:
     except state.Refused as refusal:
         return update(token, number, state="failed", error=refusal.code, detail=refusal.data.get("detail", ""))
     return record(token, number)
+
+
+def _note_reboot(reboot: Dict[str, Any]) -> None:
+    """For which resource the node restarts and what that is to bring: it must not restart for the same again and again."""
+    known = (state.read_record(state.path("reboots.json")) or {}).get("reboots", {})
+    known[reboot["resource"]] = {"wanted": reboot["wanted"], "boot_id": state.boot_id()}
+    state.write_record(state.path("reboots.json"), {"reboots": known})
 
 
 def _write_file(token: int, number: int, action: Dict[str, Any]) -> Dict[str, Any]:
@@ -110,11 +122,22 @@ def _store_fragments(sources: Optional[Dict[str, str]]) -> str:
 def look(token: int, number: int) -> Dict[str, Any]:
     """The record with what is true now: `started` becomes `interrupted` when neither its boot nor its unit is there any more."""
     found = record(token, number)
+    if "reboot" in found and found["state"] != "intended" and not found["settled"]:
+        return _rebooted(found)
     if found["state"] in UNFINISHED and (found["boot_id"] != state.boot_id() or not units.is_active(token, number)):
         found = record(token, number)  # it may have ended between the two looks
         if found["state"] in UNFINISHED:
             found = dict(found, state="interrupted")
     return found
+
+
+def _rebooted(found: Dict[str, Any]) -> Dict[str, Any]:
+    """A reboot is done in another boot, whatever became of the commands: they may have been killed by what they asked for."""
+    if found["boot_id"] != state.boot_id():
+        return dict(found, state="done")
+    if found["state"] != "failed" and state.boottime() - found["reboot"] > REBOOT_PATIENCE:
+        return dict(found, state="failed", error="DidNotGoDown")
+    return found if found["state"] == "failed" else dict(found, state="started")
 
 
 def pending() -> List[Dict[str, Any]]:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import groupby
+from typing import Any
 
 from reconciler.kinds import KINDS
-from reconciler.kinds.base import Verdict, spec_digest
+from reconciler.kinds.base import Draft, Verdict, spec_digest
 from reconciler.model.desired import DesiredNode, DesiredState, Resource, ResourceId
 from reconciler.model.fact import Facts, Probe
 from reconciler.model.observed import Failure, Fields, Known, NodeState, ObservedState
 from reconciler.model.plan import WRITING, Action, Change, HoldReason, NodePlan, Plan, Reason, Selection, Step
 from reconciler.plan.cost import cost
-from reconciler.plan.order import waves
+from reconciler.plan.order import spare, waves
 from reconciler.plan.scope import Scope, judge, probes_of, scope, unique
 from reconciler.plan.stale import digest_of
 
@@ -44,8 +47,9 @@ def build_plan(
     selection: Selection,
 ) -> Plan:
     """The plan for every node in `observed`. Total: each declared resource that was selected appears on each node that answered."""
+    room = spare(desired, observed)
     nodes = {
-        name: _node_plan(desired.nodes[name], state, known.converged.get(name, {}), selection)
+        name: _node_plan(desired.nodes[name], state, known.converged.get(name, {}), selection, spare=room)
         for name, state in observed.nodes.items()
     }
     return Plan(
@@ -62,10 +66,13 @@ def build_plan(
     )
 
 
-def _node_plan(node: DesiredNode, state: NodeState | Failure, converged: Mapping[str, str], selection: Selection) -> NodePlan:
+def _node_plan(
+    node: DesiredNode, state: NodeState | Failure, converged: Mapping[str, str], selection: Selection, *, spare: bool
+) -> NodePlan:
     if isinstance(state, Failure):
         return NodePlan(node.name, failure=state)
     found = scope(node, state.facts, selection)
+    found = replace(found, context=replace(found.context, spare=spare))
     hold = HoldReason("StepRunning", {"steps": list(state.running)}) if state.running else found.hold
     if hold:
         changes = tuple(Change(r.id, Action.HOLD, r.origin, spec_digest(r.spec), hold=hold) for r in found.resources)
@@ -79,8 +86,15 @@ def _node_plan(node: DesiredNode, state: NodeState | Failure, converged: Mapping
 
 
 def _steps(judged: list[tuple[Resource, Verdict]], found: Scope) -> tuple[Step, ...]:
-    drafts = [draft for kind, todo in _groups(judged) for draft in KINDS[kind].steps(todo, found.context)]
+    drafts: list[Draft] = []
+    for kind, todo in _groups(judged):
+        context = replace(found.context, files={str(f["path"]): b64decode(f["content"]) for d in drafts for f in _file(d)})
+        drafts += KINDS[kind].steps(todo, context)
     return tuple(Step(i, d.title, d.resources, d.action, d.deadline) for i, d in enumerate(drafts, start=1))
+
+
+def _file(draft: Draft) -> tuple[Mapping[str, Any], ...]:
+    return (draft.action["file"],) if "file" in draft.action else ()
 
 
 def _change(resource: Resource, verdict: Verdict, known: Mapping[str, str], steps: tuple[Step, ...]) -> Change:

@@ -5,17 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from reconciler.model.desired import DesiredState
+from reconciler.model.observed import Failure, ObservedState
 from reconciler.model.plan import NodePlan, Wave
 
 
 def width(max_unavailable: str, total: int, down: int) -> int:
     """How many nodes may be changed at once.
 
-    A share is of all nodes, rounded down, at least one. Nodes that are down count, but do not stop the others: nothing that
-    this version changes takes a node out of service, so one node at a time always remains.
+    Nodes that are down count, but do not stop the others: what does not restart a node takes it out of no service, so one node
+    at a time always remains.
     """
-    allowed = total * int(max_unavailable[:-1]) // 100 if max_unavailable.endswith("%") else int(max_unavailable)
-    return max(1, max(1, allowed) - down)
+    return max(1, allowed(max_unavailable, total) - down)
+
+
+def allowed(max_unavailable: str, total: int) -> int:
+    """How many nodes may be out of service at once. A share is of all nodes, rounded down, at least one."""
+    share = total * int(max_unavailable[:-1]) // 100 if max_unavailable.endswith("%") else int(max_unavailable)
+    return max(1, share)
+
+
+def spare(desired: DesiredState, observed: ObservedState) -> bool:
+    """Whether one more node may go out of service now, those that could not be observed counted."""
+    down = sum(1 for state in observed.nodes.values() if isinstance(state, Failure))
+    return allowed(desired.rollout.max_unavailable, len(desired.nodes)) > down
 
 
 def _canaries(desired: DesiredState, nodes: Mapping[str, NodePlan], todo: list[str]) -> list[Wave]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from reconciler.model.plan import Action, Change, FieldChange, Plan, Reason
+from reconciler.render.driver import driver_layers
 from reconciler.render.reasons import sentence
 from reconciler.render.style import Style
 from reconciler.render.text import count, duration, fold, safe
@@ -89,7 +90,9 @@ def _change(change: Change, style: Style) -> list[str]:
     why = f"held: {sentence(change.hold.code, change.hold.data)}" if change.hold else WHY[change.reason] if change.reason else ""
     out = [f"  {sign} {safe(change.id)}  {style(why, 'dim')}  {style(safe(change.origin), 'dim')}"]
     fields = [field for field in change.fields if not (change.diff and field.path == "content")]
-    if change.action is Action.CREATE and fields:
+    if change.id.kind == "GpuDriver" and fields:
+        out.append(f"      {driver_layers(fields)}")
+    elif change.action is Action.CREATE and fields:
         out.append("      " + ", ".join(f"{safe(f.path)} {safe(f.after, 80)}" for f in fields))
     else:
         out += [f"      {_field(field)}" for field in fields]

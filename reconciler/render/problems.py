@@ -29,6 +29,9 @@ _FORMS = {
     "ip": "an IP address",
     "switch": "true or false",
     "unit": "a unit's full name: NAME.service, .socket, .timer, .path, .mount, .automount, .swap, .target or .slice",
+    "driver": "a driver's version: 580.95.05 (exact), or 580.* for any of branch 580",
+    "gpu-model": "a GPU's model as nvidia-smi -L prints it: A100 80GB PCIe",
+    "gpu-count": "a number of GPUs: 1 to 99",
     # Python environments
     "python-package": "the name of a Python package, perhaps with extras: NAME or NAME[EXTRA]",
     "python-pin": "a version: 2.13.0 (exact), 2.13.* (prefix), 2.10.0+cu128 (a build) or '>=2.1,<3' (pip's form)",
@@ -53,6 +56,11 @@ _OF_VALUES = {
     "not-text": "has to be text, not a {block}",
     "not-a-block": "has to be a mapping (key: value lines){found_too}",
     "python-pin": "'{found}' is not {form_words}{near_too}",
+    "driver-stream": (
+        "'{found}' is a dnf module stream or package suffix, not a version: write the exact version (580.95.05), or {near}"
+    ),
+    "driver-branch": "'{found}' is a branch, not a version: write the exact version (580.95.05), or {near} for any of the branch",
+    "driver-package": "{found} follows from the stack's driver: say its version there, and not here",
     "package-conflict": "'{found}' here, '{other}' in Versions '{stack}' for {distribution} ({place}): keep one",
     "file-no-source": "no source: say which file of the repository it is (source: files/NAME)",
     "file-below-file": "{other} is a file as well: nothing can be below it",

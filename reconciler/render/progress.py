@@ -20,6 +20,8 @@ TITLES = {
     "set-hostname": "setting the host name",
     "package-transaction": "package transaction",
     "version-lock": "locking versions",
+    "enable-stream": "enabling the module stream of",
+    "reboot": "restart of the node",
     "write-file": "writing",
     "write-environment-lock": "writing the lock of environment",
     "build-environment": "building environment",

@@ -73,6 +73,22 @@ _SENTENCES = {
     "PermissionDenied": "it may not be read",
     "OutputTooLarge": "the answer was too large",
     "CommandFailed": "looking failed: {detail}",
+    # the GPU driver
+    "GpusUnknown": "how many GPUs the PCI bus shows is not known: {inner}",
+    "GpuCountDiffers": "the PCI bus shows {found} GPUs, declared are {declared}: look at the machine first",
+    "NextKernelUnknown": "which kernel boots next is not known ({inner}): a reboot might end without a driver",
+    "NoModuleForNextKernel": "kernel {kernel}, which boots next, has no module {version} ({found}): build it (dkms autoinstall)",
+    "NoKernelHeaders": "kernel {kernel} boots next, and no module can be built for it: install its kernel-devel or linux-headers",
+    "DriverDidNotLoad": "a reboot did not load {version} (loaded: {loaded}; on disk: {on_disk}); it is not tried again: see "
+    "`journalctl -k -b -g 'NVRM|nvidia'`, mend it, then load it or reboot by hand",
+    "GpuInUse": "{users}",
+    "GpuUsersUnknown": "who uses the GPUs is not known: {inner}",
+    "TooManyDown": "as many nodes as maxUnavailable allows are out of service: this one would be one more",
+    "DidNotGoDown": "it was told to restart and did not go down",
+    "DidNotReturn": "it did not answer within {age} of its restart: {inner}",
+    "NotFitToRestart": "it was not restarted, since that would not help or would harm",
+    "RebootWaitEnded": "interrupted while it restarted: the next apply takes over",
+    "SameBoot": "it answers, and has not restarted",
     # /etc/hosts and units
     "BlockDamaged": "the marks of our block in /etc/hosts are not one BEGIN and one END after it ({detail}): mend them by hand",
     "HostsNotAFile": "a {detail} stands at /etc/hosts",
@@ -180,9 +196,19 @@ class _Data(dict[str, Any]):
 def _value(name: str, value: Any) -> str:
     if name == "age" and isinstance(value, int | float):
         return duration(value)
+    if name == "users" and isinstance(value, list | tuple):
+        return "; ".join(_user(user) for user in value)
     if isinstance(value, list | tuple):
         return ", ".join(safe(v) for v in value) or "none"
     return safe(value)
+
+
+def _user(user: Any) -> str:
+    """`pid 4711 (unit train.service) uses GPU 3`; of a process without a unit its command."""
+    about = user if isinstance(user, Mapping) else {}
+    who = f"unit {safe(about['unit'])}" if about.get("unit") else safe(about.get("command") or "unknown command")
+    gpus = ", ".join(safe(gpu) for gpu in about.get("gpus", ())) or "of unknown number"
+    return f"pid {safe(about.get('pid') or '?')} ({who}) uses GPU {gpus}"
 
 
 def sentence(reason: str, data: Mapping[str, Any]) -> str:

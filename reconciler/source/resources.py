@@ -1,4 +1,4 @@
-"""What a node shall have, as resources: packages, files, the package repositories that mirrors stand for, hosts, units."""
+"""What a node shall have, as resources: packages, files, the package repositories that mirrors stand for, hosts, driver, units."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from reconciler.model.desired import FileSpec, PackageSpec, Resource, ResourceId
 from reconciler.model.versions import DISTRIBUTIONS
+from reconciler.source.driver import Drivers
 from reconciler.source.hosts import hosts_entries
 from reconciler.source.load import is_manifest
 from reconciler.source.merge import NOTHING, Layer, Leaves, Said
@@ -31,9 +32,13 @@ class Resources:
     _judged: set[tuple[str, int, int, str]] = field(default_factory=set)
     _hosts: dict[tuple[int, int], tuple[Resource, ...]] = field(default_factory=dict)
     _units: dict[tuple[int, int], tuple[Resource, ...]] = field(default_factory=dict)
+    _drivers: Drivers = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._drivers = Drivers(self.report, self._first)
 
     def of(self, settings: Layer, stack: Stack | None) -> tuple[Resource, ...]:
-        """All but the host name: hosts, packages, repositories, files, units. `settings` have to stay alive."""
+        """All but host name and environments: hosts, packages, repositories, files, driver, units; `settings` stay alive."""
         stack = stack or _NO_STACK
         packages, files = settings.get("packages", NOTHING), settings.get("files", NOTHING)
         mirrors = settings.get("mirrors", NOTHING)
@@ -44,6 +49,7 @@ class Resources:
             self._files[id(files), id(mirrors), stack.name] = (*derived, *own)
         pinned = self._pinned_only(packages, stack)
         made = self._node_packages(packages, stack) + pinned + self._files[id(files), id(mirrors), stack.name]
+        made += self._drivers.of(settings, stack)
         return self._node_hosts(settings.get("hosts", NOTHING), files) + made + self._node_units(settings, files)
 
     def _node_hosts(self, hosts: Leaves, files: Leaves) -> tuple[Resource, ...]:

@@ -16,12 +16,14 @@ from reconciler.source.report import Report
 @dataclass(frozen=True, slots=True)
 class Stack:
     """A Versions. `distributions` empty: any. `packages` holds, by name, what is said for each distribution;
-    `environments` the Python environments by name."""
+    `environments` the Python environments by name, `driver` the version of the GPU driver and `modules` its kind."""
 
     name: str
     distributions: tuple[str, ...]
     packages: dict[str, dict[str, Said]]
     environments: Mapping[str, Environment] = field(default_factory=dict)
+    driver: Said | None = None
+    modules: str = "open"
 
 
 class Stacks:
@@ -89,7 +91,9 @@ def _parent(declared: Declared) -> str | None:
 
 
 def _layer(declared: Declared) -> Layer:
-    return flatten(declared.manifest.spec, declared.document, ("spec",), ("os", "python", "environments"))
+    return flatten(
+        declared.manifest.spec, declared.document, ("spec",), ("driver", "driverModules", "os", "python", "environments")
+    )
 
 
 def _stack(name: str, layer: Layer | None) -> Stack | None:
@@ -100,4 +104,6 @@ def _stack(name: str, layer: Layer | None) -> Stack | None:
         if len(path) == 3:  # DISTRIBUTION, "packages", NAME
             packages.setdefault(str(path[2]), {})[str(path[0])] = said
     distributions = dict.fromkeys(str(path[0]) for path in layer.get("os", NOTHING) if path)
-    return Stack(name, tuple(distributions), packages, environments(name, layer))
+    driver, modules = (layer.get(key, NOTHING).get(()) for key in ("driver", "driverModules"))
+    kind = str(modules.value) if modules else "open"
+    return Stack(name, tuple(distributions), packages, environments(name, layer), driver, kind)

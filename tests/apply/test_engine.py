@@ -9,6 +9,7 @@ from functools import partial
 import pytest
 
 from reconciler.apply import adopt, executor
+from reconciler.apply.work import Stop
 from reconciler.errors import Unreachable
 from reconciler.kinds import hostname
 from reconciler.kinds.base import Draft, spec_digest
@@ -149,7 +150,7 @@ def test_an_interruption_lets_what_runs_be_and_begins_nothing(site: Site, contro
     assert [site.lease(n)["holder"] for n in THREE] == ["", "", ""]
     assert control.records("apply-finished")[0]["exit"] == 130
     finish_soon(site, "a")
-    control.stop = executor.Stop()
+    control.stop = Stop()
     assert control.apply(desired(THREE, FILES)).exit == 0
     assert site.commands("a") == ["hostnamectl set-hostname -- a"]
 
@@ -167,7 +168,7 @@ def test_an_interruption_while_a_step_of_before_is_waited_for(
         control.apply(desired(["a"], FILES))
     assert (control.records(), control.shown("adopting")) == (before, ["adopting a"])
     finish_soon(site, "a")
-    control.stop = executor.Stop()
+    control.stop = Stop()
     assert control.apply(desired(["a"], FILES)).exit == 0
     assert site.commands("a") == ["hostnamectl set-hostname -- a"]
 

@@ -8,7 +8,7 @@ from tests import golden
 from tests.cases import values
 from tests.plan.worlds import Case, lines, node_plan
 
-FILES = ("hostname", "hosts", "package_dnf", "package_apt", "file", "python_environment", "units")
+FILES = ("hostname", "hosts", "package_dnf", "package_apt", "file", "python_environment", "units", "gpu_driver")
 CASES = [pytest.param(name, case, id=f"{name}-{case['name']}") for name in FILES for case in values(f"plan/{name}.yaml")]
 
 

@@ -12,6 +12,7 @@ ORDER: list[dict[str, Any]] = [
     {"hosts": {"gpu01": "10.0.0.1"}},
     {"file": "/etc/yum.repos.d/a.repo", "repository": True},
     {"package": "tmux"},
+    {"driver": "580.95.05"},
     {"file": "/etc/motd"},
     {"environment": "t"},
     {"unit": "a.service"},

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.apply import journal
-from reconciler.apply.executor import Stop
 from reconciler.apply.statedir import StateDir
+from reconciler.apply.work import Stop
 from reconciler.engine import Applied, Engine
 from reconciler.events import Event
 from reconciler.model.desired import (

@@ -32,7 +32,7 @@ from reconciler.model.plan import Change, NodePlan, Plan, Selection, Step
 from reconciler.plan.build import build_plan, follow_up
 from reconciler.plan.scope import first_probes
 from tests.cases import raw
-from tests.plan import environments
+from tests.plan import drivers, environments
 
 Case = Mapping[str, Any]
 RELEASES = {
@@ -43,7 +43,7 @@ RELEASES = {
 
 
 def resource(said: Case, line: int = 1) -> Resource:
-    """`package`, `file`, `hosts`, `environment`, `unit` or `hostname` names it; the rest is its spec."""
+    """`package`, `driver`, `file`, `hosts`, `environment`, `unit` or `hostname` names it; the rest is its spec."""
     spec: Spec
     if "package" in said:
         ensure = str(said.get("ensure", "present"))
@@ -60,6 +60,8 @@ def resource(said: Case, line: int = 1) -> Resource:
     elif "hosts" in said:
         lines = "".join(f"{address} {name}\n" for name, address in said["hosts"].items())
         spec, name = HostsSpec(lines), ("HostsEntries", "/etc/hosts")
+    elif "driver" in said:
+        spec, name = drivers.spec(said), ("GpuDriver", "nvidia")
     elif "unit" in said:
         own = str(said["content"]).encode() if "content" in said else None
         drop_ins = tuple(said.get("drop_ins", ()))
@@ -176,7 +178,7 @@ def answer(probe: Probe, case: Case) -> tuple[Raw, ...]:
     if kind == "packages-deb":
         listed = found.get("deb", ["ii dpkg 1.21 amd64"])
         return (raw(listed) if isinstance(listed, Mapping) else _deb(listed),)
-    if kind == "available":
+    if kind in ("available", "available-driver"):
         offered = found.get("offered", [])
         return (_madison(offered) if getattr(probe.parts[0], "manager", "") == "apt" else _lines(offered),)
     if kind == "still-needed":
@@ -186,6 +188,8 @@ def answer(probe: Probe, case: Case) -> tuple[Raw, ...]:
         return _hosts(found.get("hosts"))
     if kind == "declared-units":
         return (_units(getattr(probe.parts[0], "gathered", ()), found),)
+    if kind in ("driver-modules", "kernel", "gpu-users", "driver-stream", "reboots"):
+        return drivers.answer(kind, found)
     if kind == "restarts":
         return (_notes(found.get("restarts")),)
     release = found.get("os_release", RELEASES[case.get("distribution", "centos-stream-9")])

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from reconciler.apply.executor import Stop
 from reconciler.apply.lease import Leases
+from reconciler.apply.work import Stop
 from reconciler.errors import Unreachable
 from reconciler.events import Event
 from reconciler.model.outcome import End

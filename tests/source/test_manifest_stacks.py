@@ -37,7 +37,10 @@ d: {extends: c, os: null}""",
             ["v.yaml:14:17: extends goes round in a circle: a -> b -> c -> a"],
         ),
         ("a: {extends: b}\nb: {extends: x}", ["v.yaml:9:17: no Versions is named 'x'; there are: a, b"]),
-        ("a: {extends: b}\nb: {oz: {}}", ["v.yaml:9:8: unknown key 'oz'; there are: environments, extends, os, python"]),
+        (
+            "a: {extends: b}\nb: {oz: {}}",
+            ["v.yaml:9:8: unknown key 'oz'; there are: driver, driverModules, environments, extends, os, python"],
+        ),
         ("a: {extends: b}\nb: {extends: b}\nd: {extends: a}", ["v.yaml:9:17: extends goes round in a circle: b -> b"]),
         (
             "\n".join(f"a{n}: {{extends: a{(n + 1) % 9}}}" for n in range(9)),

@@ -17,8 +17,9 @@ def look(arguments: Dict[str, Any]) -> Dict[str, Any]:
     """`root`: `/` but in tests.
 
     -> {"running": release, "machine": machine, "entries": {path: text | {"error": code}} of the boot loader,
-    "kernels": {release: {"image", "listed", "modules": {path: version | null}}}}.
-    `image`: a kernel to boot is there. `listed`: modules.dep names an nvidia module, so that modprobe finds it; null where there
+    "kernels": {release: {"image", "headers", "listed", "modules": {path: version | null}}}}.
+    `image`: a kernel to boot is there. `headers`: what a module is built against is there (kernel-devel, linux-headers).
+    `listed`: modules.dep names an nvidia module, so that modprobe finds it; null where there
     is no modules.dep. A version is null where the file is compressed or says none: it is not unpacked for that.
     """
     name, root = os.uname(), arguments["root"]
@@ -35,6 +36,7 @@ def look(arguments: Dict[str, Any]) -> Dict[str, Any]:
             images = (os.path.join(folder, "vmlinuz"), os.path.join(root, "boot", "vmlinuz-" + release))
             found["kernels"][release] = {
                 "image": any(os.path.exists(image) for image in images),
+                "headers": os.path.isdir(os.path.join(folder, "build")),
                 "listed": _listed(folder),
                 "modules": {path[len(folder) + 1 :]: _version(path) for path in _modules(folder)},
             }
