@@ -198,6 +198,8 @@ def _value(name: str, value: Any) -> str:
         return duration(value)
     if name == "users" and isinstance(value, list | tuple):
         return "; ".join(_user(user) for user in value)
+    if value is None and name in ("loaded", "on_disk", "found"):
+        return "none"
     if isinstance(value, list | tuple):
         return ", ".join(safe(v) for v in value) or "none"
     return safe(value)

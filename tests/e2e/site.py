@@ -98,7 +98,8 @@ class Site:
 
     @classmethod
     def reference(cls, lab: Lab, folder: Path) -> Site:
-        """The repository's own lab site, with the addresses and keys of this lab."""
+        """The repository's own lab site, with the addresses and keys of this lab; without its GPU driver, which restarts every node
+        and has tests of its own (test_driver.py)."""
         site = cls(lab, folder / "repo", folder / "state")
         site.repo.mkdir(parents=True)
         for source in sorted(p for p in REFERENCE.rglob("*") if p.is_file()):
@@ -106,7 +107,7 @@ class Site:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(source.read_bytes())
         manifest = site.repo / "site.yaml"
-        text = manifest.read_text().replace("10.88.0.", f"{lab.config.subnet}.")
+        text = manifest.read_text().replace("10.88.0.", f"{lab.config.subnet}.").replace("  driver: 580.95.05\n", "")
         manifest.write_text(text.replace("/run/reconcile-lab/id_ed25519", str(lab.identity)))
         site._begin()
         return site
@@ -152,10 +153,12 @@ class Site:
         rollout: Mapping[str, Any] | None = None,
         units: Mapping[str, Mapping[str, Any]] | None = None,
         hosts: Mapping[str, str] | None = None,
+        driver: str | None = None,
     ) -> str:
         """Write the whole manifest anew and commit it. `per_node`: settings of single nodes; dnf is theirs unless they say more.
 
         `units`: `content` in place of a source. `hosts` None: /etc/hosts is left alone, also what follows from the nodes.
+        `driver`: the stack's, on nodes of eight stand-in GPUs.
         """
         addresses = {name: node.address for name, node in self.lab.nodes.items()}
         of_node = {
@@ -175,9 +178,16 @@ class Site:
             "units": {name: self._unit(name, wanted) for name, wanted in (units or {}).items()},
             "rollout": rollout or {"canary": nodes[0], "maxUnavailable": str(len(nodes))},
         }
-        manifest = {"apiVersion": "reconcile/v1", "kind": "Cluster", "metadata": {"name": "e2e"}, "spec": spec}
-        (self.repo / "site.yaml").write_text(yaml.safe_dump(manifest, sort_keys=False, allow_unicode=True))
+        documents = [{"apiVersion": "reconcile/v1", "kind": "Cluster", "metadata": {"name": "e2e"}, "spec": spec}]
+        documents += [self._stack(spec, driver)] if driver else []
+        (self.repo / "site.yaml").write_text(yaml.safe_dump_all(documents, sort_keys=False, allow_unicode=True))
         return self.commit()
+
+    def _stack(self, spec: dict[str, Any], driver: str) -> dict[str, Any]:
+        """The stack of a site with a driver; `spec` is told of it, of GPUs and of where the packages are."""
+        spec["mirrors"] = {"nvidia": f"http://{self.lab.config.subnet}.1:8000/rpms"}
+        spec |= {"versions": "e2e", "gpus": {"model": "A100 80GB PCIe", "count": "8", "standIn": "true"}}
+        return {"apiVersion": "reconcile/v1", "kind": "Versions", "metadata": {"name": "e2e"}, "spec": {"driver": driver}}
 
     def _unit(self, name: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
         said = {key: value for key, value in wanted.items() if key != "content"}

@@ -96,7 +96,12 @@ def test_kernels_and_their_nvidia_modules(tmp_path: Path) -> None:
     tree(tmp_path, {"boot/vmlinuz-6.1.0-2": "", "boot/loader/entries/a.conf": "title A\n"})
     (modules / "5.14.0-1/weak-updates").mkdir()
     (modules / "5.14.0-1/weak-updates/nvidia.ko").symlink_to(modules / "6.1.0-2/updates/dkms/nvidia.ko")
+    (tmp_path / "usr/src/kernels/5.14.0-1").mkdir(parents=True)
+    (modules / "5.14.0-1/build").symlink_to(tmp_path / "usr/src/kernels/5.14.0-1")
+    (modules / "6.1.0-2/build").symlink_to(tmp_path / "usr/src/gone")
     found = kernels.look({"root": str(tmp_path)})
+    headers = {release: about.pop("headers") for release, about in found["kernels"].items()}
+    assert headers == {"5.14.0-1": True, "6.1.0-2": False, "6.8.0-3": False, "7-empty": False}
     assert found["kernels"] == {
         "5.14.0-1": {"image": True, "listed": True, "modules": {"extra/nvidia.ko.xz": None, "weak-updates/nvidia.ko": "570.86.15"}},
         "6.1.0-2": {"image": True, "listed": False, "modules": {"updates/dkms/nvidia.ko": "570.86.15"}},

@@ -172,3 +172,49 @@ def test_a_wait_that_takes_its_time_answers_with_the_state_so_far(ask: Asked, to
     started(token, 1, state.boot_id())
     systemctl.listing = f"reconcile-step-{token}-1.service loaded active running reconcile step\n"
     assert ask("wait", token=token, step=1, seconds=0)["state"] == "started"
+
+
+REBOOT = {"commands": [{"argv": ["systemctl", "reboot"]}], "reboot": {"resource": "GpuDriver/nvidia", "wanted": "580.95.05"}}
+
+
+@pytest.fixture
+def rebooting(clock: Clock, ask: Asked, systemctl: Systemctl, monkeypatch: pytest.MonkeyPatch) -> int:
+    """The token of a step that was told to restart the node, begun at this boot."""
+    ask.program.source = zlib.compress(b"# a program")
+    monkeypatch.setattr(units, "start", lambda *_: None)
+    taken = int(ask("lease", holder="one", plan="p", ttl=60)["token"])
+    assert begin(ask, taken, REBOOT)["state"] == "intended"
+    return taken
+
+
+def test_only_another_boot_is_the_end_of_a_reboot(rebooting: int, ask: Asked, clock: Clock) -> None:
+    for said in ("started", "done"):  # systemctl may have said that all is well, and the machine is still going down
+        steps.update(rebooting, 1, state=said)
+        assert ask("wait", token=rebooting, step=1, seconds=0)["state"] == "started"
+    clock.boot = "boot-2"
+    for said in ("started", "done", "failed"):
+        steps.update(rebooting, 1, state=said)
+        assert ask("wait", token=rebooting, step=1, seconds=0)["state"] == "done"
+
+
+def test_what_a_reboot_is_to_bring_is_noted(rebooting: int, clock: Clock) -> None:
+    noted = json.loads(Path(state.path("reboots.json")).read_text())["reboots"]
+    assert noted == {"GpuDriver/nvidia": {"wanted": "580.95.05", "boot_id": clock.boot}}
+
+
+def test_a_node_that_does_not_go_down_fails_the_step(rebooting: int, ask: Asked, clock: Clock) -> None:
+    steps.update(rebooting, 1, state="done")
+    clock.now += steps.REBOOT_PATIENCE + 1
+    seen = ask("wait", token=rebooting, step=1, seconds=0)
+    assert (seen["state"], seen["error"]) == ("failed", "DidNotGoDown")
+
+
+def test_a_reboot_that_never_began_was_interrupted(rebooting: int, ask: Asked) -> None:
+    assert ask("wait", token=rebooting, step=1, seconds=0)["state"] == "interrupted"
+
+
+def test_a_settled_reboot_stays_what_it_was(rebooting: int, ask: Asked, clock: Clock) -> None:
+    steps.update(rebooting, 1, state="failed")
+    ask("settle", token=rebooting, steps=[[rebooting, 1]])
+    clock.boot = "boot-2"
+    assert [step["state"] for step in ask("records", all=True)["steps"]] == ["failed"]

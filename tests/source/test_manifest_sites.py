@@ -10,7 +10,16 @@ import jsonschema
 import pytest
 import yaml
 
-from reconciler.model.desired import DesiredState, FileSpec, HostsSpec, PackageSpec, PythonEnvironmentSpec, Resource, UnitSpec
+from reconciler.model.desired import (
+    DesiredState,
+    FileSpec,
+    GpuDriverSpec,
+    HostsSpec,
+    PackageSpec,
+    PythonEnvironmentSpec,
+    Resource,
+    UnitSpec,
+)
 from reconciler.model.schema import json_schema
 from reconciler.render.problems import problem_text
 from reconciler.source import load_desired, validate_path
@@ -33,6 +42,8 @@ def _line(resource: Resource) -> str:
     elif isinstance(spec, UnitSpec):
         content = len(spec.content) if spec.content is not None else None
         said = f" content {content} enabled {spec.enabled} state {spec.state}"
+    elif isinstance(spec, GpuDriverSpec):
+        said = f" {spec.version}, {len(spec.packages)} packages with {spec.packages[0]}, stream {spec.stream}, {spec.gpus} GPUs"
     elif isinstance(spec, PythonEnvironmentSpec):
         said = f" python {spec.python}, {len(spec.versions)} packages of which {', '.join(spec.pins)}, from {spec.wheelhouse}"
     return f"    {resource.id}{said}{' on ' + ', '.join(limits) if limits else ''} ({resource.origin})"
