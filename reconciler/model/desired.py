@@ -31,11 +31,13 @@ class HostnameSpec:
 
 @dataclass(frozen=True, slots=True)
 class PackageSpec:
-    """An OS package: `ensure` present (any version), absent, or exact (`version`, with or without epoch and release)."""
+    """An OS package: `ensure` present (any version), absent, exact (`version`, with or without epoch and release), or prefix
+    (`version` ends with `.*` or `-*`). `locked`: the whole version that the stack's lock chose of what meets `version`."""
 
     name: str
-    ensure: Literal["present", "absent", "exact"]
+    ensure: Literal["present", "absent", "exact", "prefix"]
     version: str | None = None
+    locked: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ _DNS_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _HOST = rf"(?:{_DNS_LABEL}(?:\.{_DNS_LABEL})*|\[[0-9a-fA-F:]+\])(?::[0-9]{{1,5}})?"  # with a port; IPv6 in brackets
 _ACCOUNT = r"[a-z_][a-z0-9_-]{0,31}"  # useradd(8): at most 32 characters
 _EXACT = r"(?=.*[0-9])(?:[0-9]{1,5}:)?[0-9A-Za-z][0-9A-Za-z.+~^_]*(?:-[0-9A-Za-z.+~^_]+)*"
+_PREFIX = r"(?=.*[0-9])(?:[0-9]{1,5}:)?[0-9A-Za-z][0-9A-Za-z.+~^_]*(?:-[0-9A-Za-z.+~^_]+)*[.-]\*"
 _PIN = r"[0-9]+(?:\.[0-9]+)*(?:(?:a|b|rc)[0-9]+)?(?:\.post[0-9]+)?(?:\.dev[0-9]+)?"
 _LOCAL = r"(?:\+[a-z0-9]+(?:\.[a-z0-9]+)*)?"
 _CLAUSE = rf"(?:(?:==|!=)(?:{_PIN}{_LOCAL}|{_PIN}\.\*)|(?:~=|<=|>=|<|>){_PIN})"
@@ -93,7 +94,8 @@ def _name_advice(text: str) -> PydanticCustomError | None:
 
 def _version_advice(text: str) -> PydanticCustomError | None:
     if re.fullmatch(r"[0-9A-Za-z.+~^_:-]*\*", text):
-        return refuse("version-prefix")
+        fixed = text[:-1].rstrip(".-") + ".*"
+        return refuse("version-prefix", near=fixed if re.fullmatch(_PREFIX, fixed) else None)
     if text in ("latest", "newest", "true", "installed", "yes"):
         return refuse("version-word", near="present")
     return refuse("version-word", near=near) if (near := nearest(text, ("present", "absent"))) else None
@@ -155,7 +157,7 @@ _LABEL = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
 Name = Annotated[str, Form("name", rf"{_LABEL}(?:\.{_LABEL})*", 63, typed=True, advice=_name_advice)]
 Description = Annotated[str, BeforeValidator(_printable), Form("description", r".*", 200, typed=True)]
 PackageName = Annotated[str, Form("package", r"[A-Za-z0-9][A-Za-z0-9._+-]*", 128)]
-PackageState = Annotated[str, Form("version", rf"present|absent|{_EXACT}", 128, typed=True, advice=_version_advice)]
+PackageState = Annotated[str, Form("version", rf"present|absent|{_EXACT}|{_PREFIX}", 128, typed=True, advice=_version_advice)]
 PythonPackage = Annotated[str, Form("python-package", r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?(?:\[[A-Za-z0-9_.,-]+\])?", 128)]
 PythonPin = Annotated[
     str, Form("python-pin", rf"{_PIN}{_LOCAL}|{_PIN}\.\*|{_CLAUSE}(?:,{_CLAUSE})*", 128, typed=True, advice=_pin_advice)
