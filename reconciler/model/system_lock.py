@@ -13,7 +13,7 @@ from reconciler.model.lock import MADE_BY, Flaw
 from reconciler.model.version import Version
 
 # what rpmbuild and Debian's policy allow; a version goes into argv, and into the lines of `dnf shell`
-_ENTRY = re.compile(r"([A-Za-z0-9][A-Za-z0-9._+-]{0,127}) ((?:[1-9][0-9]{0,4}:)?[A-Za-z0-9][A-Za-z0-9.+~^_:-]{0,254})")
+_ENTRY = re.compile(r"([A-Za-z0-9][A-Za-z0-9._+-]{0,127}) ((?:[1-9][0-9]{0,4}:)?[A-Za-z0-9][A-Za-z0-9.+~^_:-]{0,254}(?<!-))")
 _DISTRIBUTION = re.compile(r"# distribution: (\S+)")
 _REPOSITORY = re.compile(r"# repository: (.+)")
 

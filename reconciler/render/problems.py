@@ -110,6 +110,7 @@ _OTHERS = {
     # Python environments, and locks
     "unknown-environment": "the stack has no environment '{found}'; {did_you_mean}",
     "environment-name": "environment '{found}': a name may not end with .d, where the builds of another would be",
+    "environment-lock": "environment '{found}': its lock would be one of OS packages: give it another name, or another lock",
     "environment-no-packages": "environment '{found}' has no packages: nothing to build",
     "environment-no-python": "environment '{found}' says no python, and its stack says none: write python: 3.12",
     "builder-not-shared": "a builder is for environments that are shared: write {{type: shared, builder: NODE}}",

@@ -33,29 +33,31 @@ class Packages:
         if label not in self._found:
             found: list[Resource] = []
             for (name, *_), said in packages.own.items():
-                if is_prefix(str(said.value)):
-                    self.locks.declare(stack.name, str(name), said)
                 found += self._of_the_cluster(str(name), said, stack)
             below = self._declared(packages.below, stack) if packages.below else ()
             self._found[label] = below + tuple(found)
         return self._found[label]
 
     def _of_the_cluster(self, name: str, said: Said, stack: Stack) -> list[Resource]:
-        pinned = stack.packages.get(name)
-        if pinned is not None:
-            both = ((d, self._agreed(said, pinned.get(d), stack, d)) for d in stack.distributions)
-            return [self._package(name, agreed, stack, d) for d, agreed in both]
-        # what a lock says holds for nodes of its distribution only, and goes there before what is said for all
-        locked = self.locks.having(stack.name, name) if is_version(str(said.value)) else ()
-        return [self._package(name, said, stack, d) for d in (None, *locked)]
+        pinned, prefix = stack.packages.get(name), is_prefix(str(said.value))
+        if pinned is None:
+            if prefix:
+                self.locks.declare(stack.name, name, said)
+            # what a lock says holds for nodes of its distribution only, and goes there before what is said for all
+            locked = self.locks.having(stack.name, name) if is_version(str(said.value)) else ()
+            return [self._package(name, said, stack, d) for d in (None, *locked)]
+        agreed = {d: self._agreed(said, pinned.get(d), stack, d) for d in stack.distributions}
+        if prefix and all(agreed.values()):  # a contradiction is not blamed on a lock as well
+            self.locks.declare(stack.name, name, said)
+        return [self._package(name, one or said, stack, d) for d, one in agreed.items()]
 
     def _of_the_stack(self, packages: Leaves, stack: Stack) -> tuple[Resource, ...]:
         """What the stack says and `packages` does not."""
         names = [name for name in stack.packages if (name,) not in packages]
         return tuple(self._package(n, said, stack, d) for n in names for d, said in stack.packages[n].items())
 
-    def _agreed(self, said: Said, pinned: Said | None, stack: Stack, distribution: str) -> Said:
-        """Of the node's word and the stack's the one that says more; a problem where they contradict each other."""
+    def _agreed(self, said: Said, pinned: Said | None, stack: Stack, distribution: str) -> Said | None:
+        """Of the node's word and the stack's the one that says more; None and a problem where they contradict each other."""
         if pinned is None or said.value == pinned.value or (pinned.value == "present" and said.value != "absent"):
             return said
         if said.value == "present" and pinned.value != "absent":
@@ -67,7 +69,7 @@ class Packages:
             data = {"found": said.value, "other": pinned.value, "stack": stack.name, "distribution": distribution}
             code = "package-conflict"
             self.report.say(said.origin, code, said.path, data=data, place=str(pinned.origin))
-        return said
+        return None
 
     def _package(self, name: str, said: Said, stack: Stack, distribution: str | None) -> Resource:
         state = str(said.value)
