@@ -154,7 +154,7 @@ class _Stack:
             path, group = path_of(name, distribution), self.groups.get(distribution, [])
             pins, before = self._pins(distribution, group), self.locks.of(name, distribution)
             if not pins:
-                if distribution in self.locks.places(name) and (group or not declares(self.stack, self.nodes)):
+                if distribution in self.locks.places(name) and (before or not declares(self.stack, self.nodes)):
                     result.locks.append(Made(path, before, None))
             elif not group:
                 result.unseen.append(path)
@@ -162,11 +162,16 @@ class _Stack:
                 self._lock(pool, result, (path, distribution), pins, group)
 
     def _pins(self, distribution: str, group: list[Seen]) -> dict[str, list[str]]:
+        """What the stack says, its nodes of this distribution, and those that were not asked where the lock has it already."""
         found = {name: [str(said.value)] for name, said in pins_of(self.stack, distribution).items()}
-        for seen in group:
-            for name, prefix in _prefixes(seen.node, distribution) if seen.node.stack == self.stack.name else ():
-                if prefix not in found.setdefault(name, []):
-                    found[name].append(prefix)
+        before = self.locks.of(self.stack.name, distribution)
+        seen = {one.node.name for of in self.groups.values() for one in of}
+        known = before.packages if before else {}
+        mine = [p for one in group if one.node.stack == self.stack.name for p in _prefixes(one.node, distribution)]
+        others = [node for node in self.nodes.values() if node.stack == self.stack.name and node.name not in seen]
+        for name, prefix in [*mine, *(p for node in others for p in _prefixes(node, distribution) if p[0] in known)]:
+            if prefix not in found.setdefault(name, []):
+                found[name].append(prefix)
         return found
 
     def _lock(self, pool: Pool, result: Resolved, at: tuple[str, str], pins: Pins, group: list[Seen]) -> None:

@@ -60,7 +60,7 @@ def pin(
     if environment is not None and (only == "system" or on):
         raise Usage("OptionsApart", option="--environment", other="--only system" if only == "system" else "--on")
     found, told = _manifests(path), _Told(as_json)
-    environments = _wanted(found, stack, environment, also_system=environment is None) if only != "system" else []
+    environments = _wanted(found, stack, environment, also_system=environment is None and only is None) if only != "system" else []
     if only != "python" and environment is None:
         stacks = _stacks(found, stack)
         result = pin_system.resolved(found, stacks, on, upgrade=upgrade, as_json=as_json)
