@@ -43,9 +43,12 @@ class Packages:
         if pinned is None:
             if prefix:
                 self.locks.declare(stack.name, name, said)
-            # what a lock says holds for nodes of its distribution only, and goes there before what is said for all
             locked = self.locks.having(stack.name, name) if is_version(str(said.value)) else ()
-            return [self._package(name, said, stack, d) for d in (None, *locked)]
+            # what a lock says holds for nodes of its distribution only; where others may be, it goes before what is said for all
+            places: tuple[str | None, ...] = (None,)
+            if locked:
+                places = stack.distributions or (None, *locked)
+            return [self._package(name, said, stack, d) for d in places]
         agreed = {d: self._agreed(said, pinned.get(d), stack, d) for d in stack.distributions}
         if prefix and all(agreed.values()):  # a contradiction is not blamed on a lock as well
             self.locks.declare(stack.name, name, said)

@@ -24,7 +24,7 @@ def _line(resource: Resource) -> str:
     spec, limits = resource.spec, [x for x in (resource.distribution, resource.manager) if x]
     said = ""
     if isinstance(spec, PackageSpec):
-        said = f" {spec.version or spec.ensure}"
+        said = f" {spec.version or spec.ensure}" + (f" locked {spec.locked}" if spec.locked else "")
     elif isinstance(spec, FileSpec):
         said = f" {spec.owner}:{spec.group} {spec.mode:04o} {len(spec.content)} bytes{' repository' * spec.repository}"
         said += f" restart {', '.join(spec.restart)}" if spec.restart else ""

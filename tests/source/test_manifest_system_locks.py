@@ -162,7 +162,7 @@ SITES: dict[str, tuple[str, str, dict[str, str], dict[tuple[str, str | None], st
     ),
     "a-prefix-of-the-cluster-where-the-stack-is-for-one-distribution": (
         PREFIX, STACK, {EL: GOOD + "numactl 2.0.19-3.el9\n"},
-        {("dcgm", EL): "1:4.7.0-1", ("tmux", EL): "3.2a-4.el9", ("numactl", None): None, ("numactl", EL): "2.0.19-3.el9"}, [],
+        {("dcgm", EL): "1:4.7.0-1", ("tmux", EL): "3.2a-4.el9", ("numactl", EL): "2.0.19-3.el9"}, [],
     ),
     "a-prefix-of-the-cluster-where-the-stack-is-for-any": (
         PREFIX, ANY, {DEB: lock("numactl 2.0.16-1", distribution=DEB)}, {("numactl", None): None, ("numactl", DEB): "2.0.16-1"}, [],
