@@ -49,7 +49,8 @@ def apply(what: str, state_dir: str | None, **wanted: Any) -> int:
     state = StateDir(settings.state_dir)
     stop = Stop()
     with state.locked(), _signals(stop):
-        desired, _ = common.desired_state(request)
+        desired, loaded = common.desired_state(request)
+        common.say_unpinned(loaded)
         if desired.revision.commit is None:
             raise Usage("NeedsCommit", path=request.path)
         journal = Journal(state.journal)

@@ -80,6 +80,13 @@ def desired_state(request: Request) -> tuple[DesiredState, Loaded]:
     return loaded.desired, loaded
 
 
+def say_unpinned(loaded: Loaded) -> None:
+    """Which packages no lock has: a plan that is made all the same says so."""
+    for problem in loaded.warnings:
+        if problem.code in ("not-pinned", "prefix-not-pinned"):
+            click.echo(notes.unpinned(problem), err=True)
+
+
 @contextlib.contextmanager
 def progress(as_json: bool, watch: Emit | None = None) -> Iterator[Emit]:
     """Where events go: to stderr for people, to stdout as JSON lines when `watch` says how."""

@@ -79,7 +79,8 @@ def drift(recordings: str | None, state_dir: str | None, **wanted: Any) -> int:
 
 def make(request: common.Request, recordings: str | None, state_dir: str | None, record: str | None = None) -> Plan:
     """The plan, noted in the journal where there is one to be had: from recordings nothing is noted."""
-    desired, _ = common.desired_state(request)
+    desired, loaded = common.desired_state(request)
+    common.say_unpinned(loaded)
     transport = _transport(recordings)
     recorder = RecordingTransport(transport) if record else None
     state = StateDir(config.load(state_dir).state_dir)

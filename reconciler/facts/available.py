@@ -6,9 +6,10 @@ import re
 from functools import cmp_to_key
 
 from reconciler.facts import order, raw
-from reconciler.facts.packages import Version, is_number, parse_deb_version
+from reconciler.facts.packages import is_number
 from reconciler.model.desired import PackageManager
 from reconciler.model.fact import Absent, Available, Fact, Facts, Probe, Unknown, Value
+from reconciler.model.version import Version
 
 KEY = "available"
 # what rpmbuild and Debian's policy allow in a version: it goes into argv, and into the lines of `dnf shell`
@@ -57,7 +58,7 @@ def parse_apt(text: Fact[str]) -> Fact[dict[str, tuple[Version, ...]]]:
         fields = [field.strip() for field in line.split("|")]
         if len(fields) != 3 or not fields[0] or not _DEB_WORD.fullmatch(fields[1]):
             return Unknown("UnreadableLine", raw.clean(line, 120))
-        version = parse_deb_version(fields[1])
+        version = Version.parse(fields[1])
         if not fields[2].endswith("Sources") and version not in found.get(fields[0], ()):
             found[fields[0]] = (version, *found.get(fields[0], ()))
     return Value(found)

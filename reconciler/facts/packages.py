@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from reconciler.facts import raw
 from reconciler.model.desired import PackageManager
 from reconciler.model.fact import Absent, Fact, Facts, Probe, Raw, Read, Run, Unknown, Value
+from reconciler.model.version import Version
 
 # EPOCHNUM is 0 where there is no epoch; root's rpm rewrites rpmdb.sqlite-shm and -wal at every look, nobody's does not
 _QUERY = ("rpm", "-qa", "--qf", r"%{NAME}\t%{EPOCHNUM}\t%{VERSION}\t%{RELEASE}\t%{ARCH}\n")
@@ -19,27 +20,9 @@ LOCK = Probe("versionlock", (Read(LOCK_FILE), Read("/etc/dnf/plugins/versionlock
 # rpm leaves out the entries that it cannot read, says so, and ends with 0: what it lists then is not everything
 _COMPLAINT = re.compile(rb"^error: ", re.MULTILINE)
 _SETTING = re.compile(r"^\s*(?P<name>enabled|locklist)\s*[=:]\s*(?P<value>.*?)\s*$")
-_DEB_VERSION = re.compile(r"^(?:([0-9]+):)?(.+?)(?:-([^-]+))?$")
 _LOCK_LINE = re.compile(
     r"^(?P<name>[^\s!#]\S*)-(?P<epoch>[0-9]+):(?P<version>[^-]+)-(?P<release>[^-]+?)(?:\.(?:\*|noarch|x86_64|aarch64|i686))?$"
 )
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Version:
-    """Epoch, version, release: rpm's words. A Debian revision is the release; a native Debian package has none."""
-
-    epoch: str
-    version: str
-    release: str
-
-    def __str__(self) -> str:
-        return (f"{self.epoch}:" if self.epoch != "0" else "") + self.version + (f"-{self.release}" if self.release else "")
-
-    def meets(self, wanted: str) -> bool:
-        """Whether `wanted`, as a manifest says it, is this version: with or without epoch and release, never a prefix."""
-        plain = self.version + (f"-{self.release}" if self.release else "")
-        return wanted in (self.version, plain, f"{self.epoch}:{self.version}", f"{self.epoch}:{plain}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +55,6 @@ def parse_rpm(text: Fact[str]) -> Fact[dict[str, tuple[Installed, ...]]]:
     return Value(found) if found else Unknown("EmptyDatabase")
 
 
-def parse_deb_version(text: str) -> Version:
-    found = _DEB_VERSION.match(text)
-    epoch, version, release = found.groups() if found else (None, text, None)
-    return Version(epoch or "0", version, release or "")
-
-
 def parse_deb(text: Fact[str]) -> Fact[dict[str, tuple[Installed, ...]]]:
     """dpkg-query -W: removed packages whose configuration stays (`rc`) are not installed."""
     if not isinstance(text, Value):
@@ -91,7 +68,7 @@ def parse_deb(text: Fact[str]) -> Fact[dict[str, tuple[Installed, ...]]]:
         if state[1] in "nc" or not version:
             continue
         whole = state[1] == "i" and state[2:].strip() == ""
-        package = Installed(name, parse_deb_version(version), arch, held=state[0] == "h", whole=whole)
+        package = Installed(name, Version.parse(version), arch, held=state[0] == "h", whole=whole)
         found[name] = (*found.get(name, ()), package)
     return Value(found) if found else Unknown("EmptyDatabase")
 

@@ -89,9 +89,13 @@ def parse(raws: tuple[Raw, ...]) -> Fact[Repositories]:
         return found
     if not isinstance(found.value, Mapping) or not isinstance(found.value.get("files"), Mapping):
         return Unknown("UnexpectedAnswer")
-    files = texts(found.value)
+    return Value(of_files(texts(found.value)))
+
+
+def of_files(files: dict[str, Fact[str]]) -> Repositories:
+    """What these files say, by their paths on a node."""
     unread: dict[str, tuple[Absent | Unknown, ...]] = {}
-    return Value(Repositories(dnf=_dnf(files, unread), apt=_apt(files, unread), unread=unread))
+    return Repositories(dnf=_dnf(files, unread), apt=_apt(files, unread), unread=unread)
 
 
 FACT = LiveFact(

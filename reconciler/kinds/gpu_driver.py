@@ -6,15 +6,15 @@ import base64
 import dataclasses
 
 from reconciler.facts import available, packages, raw
-from reconciler.facts.packages import Version
 from reconciler.kinds import driver_holds
 from reconciler.kinds.base import Context, Draft, Todo, Verdict, held
 from reconciler.kinds.driver_layers import Layers, layers, probes
 from reconciler.kinds.package import Package
-from reconciler.model.desired import GpuDriverSpec, Origin, PackageManager, PackageSpec, Resource, ResourceId, Spec
+from reconciler.model.desired import GpuDriverSpec, Origin, PackageManager, Resource, ResourceId, Spec
 from reconciler.model.fact import Absent, Fact, Facts, Probe, Read, Unknown, Value
 from reconciler.model.observed import Fields, Observation
 from reconciler.model.plan import WRITING, Action, FieldChange
+from reconciler.model.version import Version, is_prefix
 
 REBOOT_DEADLINE = 1800.0  # seconds until the node answers again: servers with terabytes of memory take over ten minutes
 STREAM_FILE = "/etc/dnf/modules.d/nvidia-driver.module"
@@ -41,7 +41,7 @@ class GpuDriver:
     def probes(self, spec: Spec, manager: PackageManager | None) -> tuple[Probe, ...]:
         assert isinstance(spec, GpuDriverSpec)
         stream = (STREAM,) if spec.stream else ()
-        return (*_PACKAGE.probes(_members(spec)[0], manager), *stream, *probes())
+        return (*_PACKAGE.probes(spec.packages[0], manager), *stream, *probes())
 
     def observe(self, spec: Spec, context: Context) -> Observation:
         """Fields `packages` (their version, several where they differ), `stream`, `onDisk`, `loaded`."""
@@ -84,7 +84,7 @@ class GpuDriver:
         sub = _own_offers(context)
         return [
             (Resource(ResourceId(_PACKAGE.name, member.name), member, _NOWHERE), _PACKAGE.compare(member, sub))
-            for member in _members(spec)
+            for member in spec.packages
         ]
 
     def follow_up(self, todo: Todo, context: Context) -> tuple[Probe, ...]:
@@ -112,10 +112,6 @@ class GpuDriver:
         return tuple(drafts)
 
 
-def _members(spec: GpuDriverSpec) -> list[PackageSpec]:
-    return [PackageSpec(name, "exact", spec.version) for name in spec.packages]
-
-
 def _own_offers(context: Context) -> Context:
     """What was asked for the driver alone, where Package looks for it."""
     readings = {k: v for k, v in context.facts.readings.items() if k != available.KEY}
@@ -131,17 +127,13 @@ def _installed(spec: GpuDriverSpec, context: Context) -> Fact[dict[str, Version]
     everything = packages.installed(context.facts, context.manager)
     if not isinstance(everything, Value):
         return everything if isinstance(everything, Unknown) else Unknown("NoPackageManager", context.manager)
-    return Value({name: everything.value[name][0].version for name in spec.packages if name in everything.value})
-
-
-def _short(version: Version) -> str:
-    return version.version + (f"-{version.release}" if version.release else "")
+    return Value({name: everything.value[name][0].version for name in spec.names if name in everything.value})
 
 
 def _summary(installed: dict[str, Version]) -> str | None:
     """`580.95.05-1.el9`; where they differ each version, and how many packages have it."""
     versions = sorted(installed.values())
-    each = {_short(v): sum(1 for other in versions if other == v) for v in versions}
+    each = {v.plain: sum(1 for other in versions if other == v) for v in versions}
     if len(each) < 2:
         return next(iter(each), None)
     return ", ".join(f"{version} ({number} of {len(versions)} packages)" for version, number in each.items())
@@ -163,11 +155,10 @@ def _stream(context: Context) -> Fact[str]:
 
 def _target(spec: GpuDriverSpec, members: _Members, observed: Fields) -> str:
     """The version without epoch and release that is to be loaded: of a prefix the one that is there, or that will be."""
-    if not spec.version.endswith("*"):
+    if not is_prefix(spec.version):
         return spec.version
     coming = [str(f.after) for _, v in members for f in v.fields if f.path == "version"]
-    text = coming[0] if coming else str(observed["packages"])
-    return text.rpartition(":")[2].partition("-")[0]
+    return Version.parse(coming[0] if coming else str(observed["packages"])).version
 
 
 def _fields(spec: GpuDriverSpec, observed: Fields, members: _Members, target: str, seen: Layers) -> tuple[FieldChange, ...]:

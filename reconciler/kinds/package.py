@@ -1,16 +1,16 @@
-"""Package: an OS package present, absent, or at one exact version that nothing else may move."""
+"""Package: an OS package present, absent, or at one version that nothing else may move."""
 
 from __future__ import annotations
 
 import base64
 
 from reconciler.facts import available, packages, raw
-from reconciler.facts.packages import Version
 from reconciler.kinds.base import Context, Draft, Todo, Verdict, held
 from reconciler.model.desired import PackageManager, PackageSpec, Resource, ResourceId, Spec
 from reconciler.model.fact import Absent, Fact, Probe, Run, Unknown, Value
 from reconciler.model.observed import Fields, Observation
 from reconciler.model.plan import Action, FieldChange
+from reconciler.model.version import Version
 
 TRANSACTION_DEADLINE = 3600.0  # seconds that the controller follows a transaction; it is never killed half way
 NEEDED = "still-needed"
@@ -40,7 +40,7 @@ class Package:
             return everything
         found = everything.value.get(spec.name, ())
         lock = self._lock(spec.name, found, context)
-        if isinstance(lock, Unknown) and spec.ensure == "exact":
+        if isinstance(lock, Unknown) and spec.version:
             return lock
         if not found:
             return Absent("NotInstalled")
@@ -72,8 +72,10 @@ class Package:
         if spec.ensure == "absent":
             return self._remove(spec, observed, context)
         installed = self._version(spec.name, context) if observed else None
-        if installed and (spec.ensure == "present" or installed.meets(spec.version or "")):
+        if installed and _is_met(spec, installed):
             return self._keep(spec, observed or {}, installed)
+        if spec.ensure == "prefix" and spec.locked is None:
+            return held("NotPinned", observed, name=spec.name, wanted=spec.version)
         return self._install(spec, observed, context)
 
     def _version(self, name: str, context: Context) -> Version | None:
@@ -111,7 +113,7 @@ class Package:
 
     def _install(self, spec: PackageSpec, observed: Fields | None, context: Context) -> Verdict:
         """Create or update; once the repositories were asked, to a version that they really have."""
-        target = spec.version or "newest"
+        target = spec.locked or spec.version or "newest"
         if context.facts.raws(available.KEY) is not None:
             chosen = self._choose(spec, context)
             if isinstance(chosen, Unknown):
@@ -119,11 +121,11 @@ class Package:
             if isinstance(chosen, Absent):
                 offered = self._offered(spec.name, context)
                 code = "VersionNotOffered" if offered else "PackageNotOffered"
-                return held(code, observed, name=spec.name, wanted=spec.version, offered=[str(v) for v in offered])
+                return held(code, observed, name=spec.name, wanted=spec.locked or spec.version, offered=[str(v) for v in offered])
             target = str(chosen.value)
         before = observed or {}
         fields = [FieldChange("version", before.get("version"), target)]
-        if spec.ensure == "exact" and before.get("lock") != target:
+        if spec.version and before.get("lock") != target:
             fields.append(FieldChange("lock", before.get("lock"), target))
         return Verdict(Action.UPDATE if observed else Action.CREATE, tuple(fields), observed=observed)
 
@@ -132,11 +134,11 @@ class Package:
         return offered.value.get(name, ()) if isinstance(offered, Value) else ()
 
     def _choose(self, spec: PackageSpec, context: Context) -> Fact[Version]:
-        """The newest version on offer that the spec allows."""
+        """The version on offer that the lock chose; without one the newest that the spec allows."""
         offered = available.offered(context.facts, context.manager or "dnf")
         if not isinstance(offered, Value):
             return offered
-        fit = [v for v in offered.value.get(spec.name, ()) if spec.ensure == "present" or v.meets(spec.version or "")]
+        fit = [v for v in offered.value.get(spec.name, ()) if _may_be(spec, v)]
         return Value(fit[-1]) if fit else Absent("NotOffered")
 
     def _marks(self, name: str, context: Context) -> list[str]:
@@ -199,6 +201,16 @@ class Package:
             "group": "root",
         }
         return [Draft("version-lock", ids, {"file": file})]
+
+
+def _may_be(spec: PackageSpec, version: Version) -> bool:
+    """Whether this is a version to install: the locked one, release included, where there is a lock."""
+    return str(version) == spec.locked if spec.locked else spec.version is None or version.meets(spec.version)
+
+
+def _is_met(spec: PackageSpec, installed: Version) -> bool:
+    """Whether what is installed is as declared. A prefix is met by whatever begins so, also beside a lock."""
+    return installed.meets(spec.version or "") if spec.ensure == "prefix" else _may_be(spec, installed)
 
 
 def _installs(verdict: Verdict) -> bool:

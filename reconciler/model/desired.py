@@ -31,11 +31,13 @@ class HostnameSpec:
 
 @dataclass(frozen=True, slots=True)
 class PackageSpec:
-    """An OS package: `ensure` present (any version), absent, or exact (`version`, with or without epoch and release)."""
+    """An OS package: `ensure` present (any version), absent, exact (`version`, with or without epoch and release), or prefix
+    (`version` ends with `.*` or `-*`). `locked`: the whole version that the stack's lock chose of what meets `version`."""
 
     name: str
-    ensure: Literal["present", "absent", "exact"]
+    ensure: Literal["present", "absent", "exact", "prefix"]
     version: str | None = None
+    locked: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +104,13 @@ class GpuDriverSpec:
     """
 
     version: str
-    packages: tuple[str, ...]
+    packages: tuple[PackageSpec, ...]
     stream: str | None = None
     gpus: int | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(package.name for package in self.packages)
 
 
 Spec = GpuDriverSpec | HostnameSpec | HostsSpec | PackageSpec | FileSpec | PythonEnvironmentSpec | UnitSpec

@@ -26,6 +26,7 @@ _DNS_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _HOST = rf"(?:{_DNS_LABEL}(?:\.{_DNS_LABEL})*|\[[0-9a-fA-F:]+\])(?::[0-9]{{1,5}})?"  # with a port; IPv6 in brackets
 _ACCOUNT = r"[a-z_][a-z0-9_-]{0,31}"  # useradd(8): at most 32 characters
 _EXACT = r"(?=.*[0-9])(?:[0-9]{1,5}:)?[0-9A-Za-z][0-9A-Za-z.+~^_]*(?:-[0-9A-Za-z.+~^_]+)*"
+_PREFIX = r"(?=.*[0-9])(?:[0-9]{1,5}:)?[0-9A-Za-z][0-9A-Za-z.+~^_]*(?:-[0-9A-Za-z.+~^_]+)*[.-]\*"
 _PIN = r"[0-9]+(?:\.[0-9]+)*(?:(?:a|b|rc)[0-9]+)?(?:\.post[0-9]+)?(?:\.dev[0-9]+)?"
 _LOCAL = r"(?:\+[a-z0-9]+(?:\.[a-z0-9]+)*)?"
 _CLAUSE = rf"(?:(?:==|!=)(?:{_PIN}{_LOCAL}|{_PIN}\.\*)|(?:~=|<=|>=|<|>){_PIN})"
@@ -93,7 +94,8 @@ def _name_advice(text: str) -> PydanticCustomError | None:
 
 def _version_advice(text: str) -> PydanticCustomError | None:
     if re.fullmatch(r"[0-9A-Za-z.+~^_:-]*\*", text):
-        return refuse("version-prefix")
+        fixed = text[:-1].rstrip(".-") + ".*"
+        return refuse("version-prefix", near=fixed if re.fullmatch(_PREFIX, fixed) else None)
     if text in ("latest", "newest", "true", "installed", "yes"):
         return refuse("version-word", near="present")
     return refuse("version-word", near=near) if (near := nearest(text, ("present", "absent"))) else None
@@ -167,7 +169,7 @@ _LABEL = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
 Name = Annotated[str, Form("name", rf"{_LABEL}(?:\.{_LABEL})*", 63, typed=True, advice=_name_advice)]
 Description = Annotated[str, BeforeValidator(_printable), Form("description", r".*", 200, typed=True)]
 PackageName = Annotated[str, Form("package", r"[A-Za-z0-9][A-Za-z0-9._+-]*", 128)]
-PackageState = Annotated[str, Form("version", rf"present|absent|{_EXACT}", 128, typed=True, advice=_version_advice)]
+PackageState = Annotated[str, Form("version", rf"present|absent|{_EXACT}|{_PREFIX}", 128, typed=True, advice=_version_advice)]
 DriverVersion = Annotated[str, Form("driver", r"[0-9]{3}(?:\.[0-9]{1,4}){1,2}|[0-9]{3}\.\*", 16, typed=True, advice=_driver_advice)]
 GpuModel = Annotated[str, Form("gpu-model", r"[A-Za-z][A-Za-z0-9.+-]*(?: [A-Za-z0-9][A-Za-z0-9.+-]*)*", 64)]
 GpuCount = Annotated[int, BeforeValidator(_count), WithJsonSchema({"type": "integer", "minimum": 1, "maximum": 99})]

@@ -73,10 +73,16 @@ def scope(node: DesiredNode, facts: Facts, selection: Selection) -> Scope:
     elif node.distributions and name not in node.distributions:
         hold = HoldReason("OtherDistribution", {"found": name, "declared": list(node.distributions), "stack": node.stack})
     if hold is None:
-        mine = [r for r in mine if r.distribution in (None, name) and r.manager in (None, manager)]
+        mine = _nearest([r for r in mine if r.distribution in (None, name) and r.manager in (None, manager)])
     else:  # what is declared once a distribution is one resource of the node all the same
         mine = list({r.id: r for r in mine}.values())
     return Scope(tuple(mine), Context(facts, manager, _pending(mine, facts), _written(mine, facts)), hold)
+
+
+def _nearest(mine: list[Resource]) -> list[Resource]:
+    """What is declared for the node's distribution goes before what is declared for all of them."""
+    named = {r.id for r in mine if r.distribution}
+    return [r for r in mine if r.distribution or r.id not in named]
 
 
 def _pending(mine: list[Resource], facts: Facts) -> tuple[tuple[str, str], ...]:

@@ -22,6 +22,10 @@ def uncommitted(files: Sequence[str]) -> str:
     return f"note: uncommitted changes are not part of this: {', '.join(map(safe, files[:SHOWN]))}{more}"
 
 
+def unpinned(problem: Problem) -> str:
+    return f"note: {problem_text(problem)}"
+
+
 def host_list(hosts: str) -> str:
     return f"'{safe(hosts)}' is not a host list: gpu01, gpu[01-08] or gpu[01-04,07]"
 

@@ -13,7 +13,7 @@ _FORMS = {
     "name": "a name: lower-case letters, digits, '-' and '.'",
     "description": "one line of printable text",
     "package": "a package name: letters, digits and . _ + -",
-    "version": "a version: write it exactly (2.0.19 or 2.0.19-3.el9), or present, or absent",
+    "version": "a version: exact (2.0.19 or 2.0.19-3.el9), a prefix (2.0.* or 5.14.0-*), or present, or absent",
     "path": "an absolute path: letters, digits and @ _ + . - between '/', without '.' or '..' parts",
     "repository-path": "a path inside the repository: letters, digits and @ _ + . - between '/', no '/' first, no '..'",
     "identity": "the path of a private key on the controller: absolute, or ~/...",
@@ -45,7 +45,7 @@ _OF_VALUES = {
     "too-long": "'{found}' is too long to be {form_words_short} (at most {limit} characters)",
     "one-of": "'{found}' is not one of {allowed}{near_too}",
     "distribution": "'{found}' is not a distribution that is known; {did_you_mean}",
-    "version-prefix": ("'{found}' is a prefix, which needs a lock, and this version has no locks yet: write the exact version"),
+    "version-prefix": "'{found}' is no prefix of a version: that ends with .* or -*, as 2.0.* or 5.14.0-*{near_too}",
     "version-word": "'{found}' is not a version: write the exact one, present or absent; did you mean '{near}'?",
     "versions-by-tier": "a name for each tier is not supported by this version: write one name for all nodes",
     "host-list": "'{piece}' is not a host list: gpu01, gpu[01-08] or gpu[01-04,07]",
@@ -115,9 +115,10 @@ _OTHERS = {
     "address-count": "{hosts} is {nodes} nodes, {found} is {addresses} addresses",
     "address-twice": "{node} has the address {found} of {other}{and_more}",
     "too-many-nodes": "more than {limit} nodes in one cluster",
-    # Python environments and their locks
+    # Python environments, and locks
     "unknown-environment": "the stack has no environment '{found}'; {did_you_mean}",
     "environment-name": "environment '{found}': a name may not end with .d, where the builds of another would be",
+    "environment-lock": "environment '{found}': its lock would be one of OS packages: give it another name, or another lock",
     "environment-no-packages": "environment '{found}' has no packages: nothing to build",
     "environment-no-python": "environment '{found}' says no python, and its stack says none: write python: 3.12",
     "builder-not-shared": "a builder is for environments that are shared: write {{type: shared, builder: NODE}}",
@@ -130,6 +131,13 @@ _OTHERS = {
     "lock-line": "'{found}' is no line of a lock: run `reconcile pin` again",
     "lock-cut": "'{found}' has no whole list of hashes: run `reconcile pin` again",
     "lock-twice": "'{found}' is locked twice (first on line {line}): run `reconcile pin` again",
+    "lock-extra": "{found} is locked, and nothing of stack {stack} says its version on {distribution}: run `reconcile pin`",
+    "lock-not-for": "a lock of stack {stack} for '{found}', which it is not for; {did_you_mean}",
+    "lock-other": "the lock says that it is for {version}, its name says {found}: run `reconcile pin` again",
+    "not-pinned": "{names}{and_more} not pinned, there is no {lock}: the newest release of an exact version is taken, and a prefix"
+    " that is not met is held; run `reconcile pin`",
+    "prefix-not-pinned": "{name} {found} is a prefix that no lock has: held on nodes that do not meet it; `reconcile pin` locks"
+    " those of a stack",
     "lock-header": "the lock does not say its {found}: run `reconcile pin` again",
     # host keys
     "no-known-hosts": "there is no file '{found}': every node will be refused, its host key is unknown",

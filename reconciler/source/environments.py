@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from reconciler.model import lock as locks
+from reconciler.model import system_lock
 from reconciler.model.desired import Origin
 from reconciler.model.lock import Lock, canonical
 from reconciler.model.pins import meets
@@ -42,6 +43,8 @@ class Declared:
         """The code of what the declaration itself lacks; empty: nothing."""
         if self.name.endswith(".d"):
             return "environment-name"
+        if system_lock.PATH.fullmatch(self.lock):
+            return "environment-lock"
         if not self.packages:
             return "environment-no-packages"
         return "" if self.python else "environment-no-python"

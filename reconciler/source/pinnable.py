@@ -1,26 +1,31 @@
-"""What `reconcile pin` and `fetch` start from: the environments of a folder of manifests, their locks right or not."""
+"""What `reconcile pin` and `fetch` start from: what a folder of manifests declares, its locks right or not."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from reconciler.model import lock as locks
+from reconciler.model.desired import DesiredNode, Revision
 from reconciler.model.lock import Lock
 from reconciler.model.manifest import Cluster
 from reconciler.model.problem import Problem
 from reconciler.source.environments import MAX_LOCK, Declared, Locks
 from reconciler.source.load import Documents, load
 from reconciler.source.report import Report
-from reconciler.source.stacks import Stacks
-from reconciler.source.tree import DirectoryTree
+from reconciler.source.resolve import Resolver
+from reconciler.source.stacks import Stack, Stacks
+from reconciler.source.system_locks import SystemLocks
+from reconciler.source.tree import DirectoryTree, Recorder
 
 
 @dataclass(frozen=True, slots=True)
 class Pinnable:
     """`environments`: of all stacks, a lock that several name once for each; `indexes`: what `mirrors.pypi` says anywhere.
 
-    With `problems` nothing else is of use. `lock_problems`: why locks do not hold what is declared.
+    With `problems` nothing else is of use. `lock_problems`: why locks of environments do not hold what is declared. `nodes`: of all
+    clusters. `system`: the locks of OS packages.
     """
 
     root: Path
@@ -28,6 +33,10 @@ class Pinnable:
     indexes: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
     lock_problems: tuple[Problem, ...] = ()
+    stacks: tuple[Stack, ...] = ()
+    clusters: tuple[str, ...] = ()
+    nodes: Mapping[str, DesiredNode] = field(default_factory=dict)
+    system: SystemLocks | None = None
 
     def lock(self, declared: Declared) -> Lock | None:
         """The lock as it is on disk; None where there is none, or it is not one."""
@@ -49,7 +58,12 @@ def pinnable(path: str | Path) -> Pinnable:
         if code:
             whole.say(declared.origin, code, found=declared.name)
     Locks(tree, judged).check(found)
-    return Pinnable(root, found, _indexes(documents), whole.sorted_problems(), judged.sorted_problems())
+    states, system = Resolver(Recorder(tree), documents, whole, Report()).resolve_with_locks(Revision(None))
+    nodes = {name: node for state in states.values() for name, node in state.nodes.items()}
+    problems = whole.sorted_problems()
+    return Pinnable(
+        root, found, _indexes(documents), problems, judged.sorted_problems(), tuple(stacks), tuple(states), nodes, system
+    )
 
 
 def _indexes(documents: Documents) -> tuple[str, ...]:

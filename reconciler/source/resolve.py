@@ -27,6 +27,7 @@ from reconciler.source.merge import NOTHING, Nulls
 from reconciler.source.report import Report
 from reconciler.source.resources import Resources
 from reconciler.source.stacks import Stack, Stacks
+from reconciler.source.system_locks import SystemLocks
 from reconciler.source.tree import Recorder
 
 _NODES: Path = ("spec", "nodes")
@@ -34,35 +35,50 @@ _NODES: Path = ("spec", "nodes")
 
 @dataclass(slots=True)
 class Resolver:
-    """Judges the documents of one tree. Problems go to `report`; a state is of use only where there are none."""
+    """Judges the documents of one tree. Problems go to `report`; a state is of use only where there are none.
+
+    `lock_report`: where problems of locks go instead, for who is about to write them.
+    """
 
     tree: Recorder
     documents: Documents
     report: Report
+    lock_report: Report | None = None
     _owner: dict[str, str] = field(default_factory=dict)
     _nulls: Nulls = field(default_factory=dict)
 
     def resolve(self, revision: Revision) -> dict[str, DesiredState]:
         """The state of each Cluster, by name."""
+        return self.resolve_with_locks(revision)[0]
+
+    def resolve_with_locks(self, revision: Revision) -> tuple[dict[str, DesiredState], SystemLocks]:
+        """The same, and the system locks of all stacks."""
         stacks = Stacks(self.documents, self.report, self._nulls)
         self.report.unchecked |= self.documents.unjudged
-        locks = Locks(self.tree, self.report)
+        about_locks = self.lock_report or self.report
+        locks, system = Locks(self.tree, about_locks), SystemLocks(self.tree, about_locks)
         for stack in stacks:
             locks.check(stack.environments.values())
-        states = {n: self._cluster(d, stacks, revision) for n, d in sorted(self.documents.clusters.items())}
+        system.read(stacks)
+        states = {n: self._cluster(d, stacks, system, revision) for n, d in sorted(self.documents.clusters.items())}
+        system.judge(stacks, complete=self._whole())
         for said, removed in self._nulls.values():
             if not removed:
                 self.report.warn(said.document.key(said.path), "null-removes-nothing", said.path)
-        return states
+        return states, system
 
-    def _cluster(self, declared: Declared, stacks: Stacks, revision: Revision) -> DesiredState:
+    def _whole(self) -> bool:
+        """Whether all that declares a package was understood."""
+        return self.documents.complete and not self.documents.broken and not self.report.unchecked
+
+    def _cluster(self, declared: Declared, stacks: Stacks, system: SystemLocks, revision: Revision) -> DesiredState:
         assert isinstance(declared.manifest, Cluster)
         site = Site(declared.document, declared.manifest.spec, declared.name)
         tree = Recorder(self.tree, dict(self.tree.taken))
-        resources = Resources(tree, self.report)
+        resources = Resources(tree, self.report, system)
         named = self._check_layers(site, stacks, resources)
         found = members(site, self.report, self._nulls)
-        builds = Builds(site, Locks(tree, self.report), self.report)
+        builds = Builds(site, Locks(tree, self.lock_report or self.report), self.report)
         self._check_builder(site, found)
         self._check_owners(site, found)
         access = AccessReader(tree, self.report, site).of(found)

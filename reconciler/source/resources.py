@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from reconciler.model.desired import FileSpec, PackageSpec, Resource, ResourceId
+from reconciler.model.desired import FileSpec, Resource, ResourceId
 from reconciler.model.versions import DISTRIBUTIONS
 from reconciler.source.driver import Drivers
 from reconciler.source.hosts import hosts_entries
 from reconciler.source.load import is_manifest
 from reconciler.source.merge import NOTHING, Layer, Leaves, Said
 from reconciler.source.mirrors import nvidia_repository
+from reconciler.source.packages import Packages
 from reconciler.source.report import Report
 from reconciler.source.stacks import Stack
+from reconciler.source.system_locks import SystemLocks
 from reconciler.source.tree import Failure, Tree
 from reconciler.source.units import Units
 
@@ -26,16 +28,17 @@ class Resources:
 
     tree: Tree
     report: Report
-    _packages: dict[tuple[int, str], tuple[Resource, ...]] = field(default_factory=dict)
+    locks: SystemLocks
+    _packages: Packages = field(init=False)
     _files: dict[tuple[int, int, str], tuple[Resource, ...]] = field(default_factory=dict)
-    _made: dict[tuple[int, str, str | None], Resource] = field(default_factory=dict)
     _judged: set[tuple[str, int, int, str]] = field(default_factory=set)
     _hosts: dict[tuple[int, int], tuple[Resource, ...]] = field(default_factory=dict)
     _units: dict[tuple[int, int], tuple[Resource, ...]] = field(default_factory=dict)
     _drivers: Drivers = field(init=False)
 
     def __post_init__(self) -> None:
-        self._drivers = Drivers(self.report, self._first)
+        self._packages = Packages(self.report, self.locks, self._first)
+        self._drivers = Drivers(self.report, self.locks, self._first)
 
     def of(self, settings: Layer, stack: Stack | None) -> tuple[Resource, ...]:
         """All but host name and environments: hosts, packages, repositories, files, driver, units; `settings` stay alive."""
@@ -47,8 +50,7 @@ class Resources:
             taken = {r.id.name for r in own}
             derived = [r for r in _repositories(mirrors, stack) if r.id.name not in taken]
             self._files[id(files), id(mirrors), stack.name] = (*derived, *own)
-        pinned = self._pinned_only(packages, stack)
-        made = self._node_packages(packages, stack) + pinned + self._files[id(files), id(mirrors), stack.name]
+        made = self._packages.of(packages, stack) + self._files[id(files), id(mirrors), stack.name]
         made += self._drivers.of(settings, stack)
         return self._node_hosts(settings.get("hosts", NOTHING), files) + made + self._node_units(settings, files)
 
@@ -89,48 +91,6 @@ class Resources:
         self._judged.add(label)
         return new
 
-    def _node_packages(self, packages: Leaves, stack: Stack) -> tuple[Resource, ...]:
-        """What the Cluster says; a package that the stack names as well is there once a distribution of the stack."""
-        label = (id(packages), stack.name)
-        if label not in self._packages:
-            found: list[Resource] = []
-            for (name, *_), said in packages.own.items():
-                pinned = stack.packages.get(str(name))
-                if pinned is None:
-                    found.append(self._package(str(name), said, None))
-                    continue
-                for distribution in stack.distributions:
-                    agreed = self._agreed(said, pinned.get(distribution), stack, distribution)
-                    found.append(self._package(str(name), agreed, distribution))
-            below = self._node_packages(packages.below, stack) if packages.below else ()
-            self._packages[label] = below + tuple(found)
-        return self._packages[label]
-
-    def _pinned_only(self, packages: Leaves, stack: Stack) -> tuple[Resource, ...]:
-        """What the stack says and `packages` does not."""
-        names = [name for name in stack.packages if (name,) not in packages]
-        return tuple(self._package(n, said, d) for n in names for d, said in stack.packages[n].items())
-
-    def _agreed(self, said: Said, pinned: Said | None, stack: Stack, distribution: str) -> Said:
-        """Of the node's word and the stack's the one that says more; a problem where they contradict each other."""
-        if pinned is None or said.value == pinned.value or (pinned.value == "present" and said.value != "absent"):
-            return said
-        if said.value == "present" and pinned.value != "absent":
-            return pinned
-        if self._first("conflict", said, pinned):
-            data = {"found": said.value, "other": pinned.value, "stack": stack.name, "distribution": distribution}
-            code = "package-conflict"
-            self.report.say(said.origin, code, said.path, data=data, place=str(pinned.origin))
-        return said
-
-    def _package(self, name: str, said: Said, distribution: str | None) -> Resource:
-        key = (id(said), name, distribution)
-        if key not in self._made:
-            at = said.document.key(said.path)
-            identity, spec = ResourceId("Package", name), _package_spec(name, str(said.value))
-            self._made[key] = Resource(identity, spec, at, distribution=distribution)
-        return self._made[key]
-
     def _all_files(self, files: Leaves) -> tuple[Resource, ...]:
         grouped: dict[str, dict[str, Said]] = {}
         for path, said in files.items():
@@ -168,12 +128,6 @@ class Resources:
             if above and self._first("nesting", said):
                 at = said.path[: said.path.index(path) + 1]
                 self.report.say(said.document.key(at), "file-below-file", at, other=above)
-
-
-def _package_spec(name: str, state: str) -> PackageSpec:
-    if state == "present":
-        return PackageSpec(name, "present")
-    return PackageSpec(name, "absent") if state == "absent" else PackageSpec(name, "exact", state)
 
 
 def _repositories(mirrors: Leaves, stack: Stack) -> list[Resource]:

@@ -10,6 +10,7 @@ import pytest
 from reconciler.facts import available, file, hostname, order, os_release, packages
 from reconciler.facts import raw as raw_text
 from reconciler.model.fact import Absent, Fact, Facts, Raw, Value
+from reconciler.model.version import Version
 from tests.cases import facts, load, plain, raw, told, values
 
 Case = Mapping[str, Any]
@@ -104,18 +105,33 @@ def test_order_of_rpm_versions(case: tuple[str, str, int]) -> None:
 
 
 MEETS = [
-    ("3:570.86.15-1.el9", ["570.86.15", "570.86.15-1.el9", "3:570.86.15", "3:570.86.15-1.el9"]),
-    ("3.2a-4.el9", ["3.2a", "3.2a-4.el9", "0:3.2a", "0:3.2a-4.el9"]),
-    ("3.134", ["3.134", "0:3.134"]),
+    ("3:570.86.15-1.el9", ["570.86.15", "570.86.15-1.el9", "3:570.86.15", "3:570.86.15-1.el9", "570.*", "570.86.15-*", "3:570.*"]),
+    ("3.2a-4.el9", ["3.2a", "3.2a-4.el9", "0:3.2a", "0:3.2a-4.el9", "3.2a-*", "3.2a-4.*", "0:3.2a-*"]),
+    ("3.134", ["3.134", "0:3.134", "3.*"]),
 ]
 
 
 @pytest.mark.parametrize(("version", "wanted"), MEETS)
 def test_a_version_is_met_with_or_without_epoch_and_release(version: str, wanted: list[str]) -> None:
-    found = packages.parse_deb_version(version)
+    found = Version.parse(version)
     assert str(found) == version
     assert all(found.meets(text) for text in wanted)
-    others = ["", "*", version[:-1], f"{version}.1", f"9:{version}", "3", "570.86", f" {version}"]
+    others = [
+        "",
+        "*",
+        "-*",
+        "3.1*",
+        "57.*",
+        "3.2.*",
+        "570.86-*",
+        "9:3.*",
+        version[:-1],
+        f"{version}.1",
+        f"9:{version}",
+        "3",
+        "570.86",
+        f" {version}",
+    ]
     assert not any(found.meets(text) for text in others)
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
-from reconciler.model.desired import GpuDriverSpec
+from reconciler.model.desired import GpuDriverSpec, PackageSpec
 from reconciler.model.fact import Raw
+from reconciler.model.version import is_prefix
 from tests.cases import raw
 
 Case = Mapping[str, Any]
@@ -18,7 +19,9 @@ _CONFIG = 'set default="${saved_entry}"\nblscfg\n'
 
 
 def spec(said: Case) -> GpuDriverSpec:
-    packages = tuple(said.get("packages", PACKAGES))
+    pin = said["driver"]
+    kind: Literal["exact", "prefix"] = "prefix" if is_prefix(pin) else "exact"
+    packages = tuple(PackageSpec(name, kind, pin, said.get("locked")) for name in said.get("packages", PACKAGES))
     return GpuDriverSpec(said["driver"], packages, said.get("stream"), said.get("gpus", 8))
 
 

@@ -29,6 +29,7 @@ from reconciler.model.desired import (
 from reconciler.model.fact import Facts, Probe, Raw, Reading
 from reconciler.model.observed import Known, NodeState, ObservedState
 from reconciler.model.plan import Change, NodePlan, Plan, Selection, Step
+from reconciler.model.version import is_prefix, is_version
 from reconciler.plan.build import build_plan, follow_up
 from reconciler.plan.scope import first_probes
 from tests.cases import raw
@@ -47,8 +48,8 @@ def resource(said: Case, line: int = 1) -> Resource:
     spec: Spec
     if "package" in said:
         ensure = str(said.get("ensure", "present"))
-        exact = ensure not in ("present", "absent")
-        spec = PackageSpec(said["package"], "exact", ensure) if exact else PackageSpec(said["package"], ensure)  # type: ignore[arg-type]
+        how = "prefix" if is_prefix(ensure) else "exact" if is_version(ensure) else ensure
+        spec = PackageSpec(said["package"], how, ensure if is_version(ensure) else None, said.get("locked"))  # type: ignore[arg-type]
         name = ("Package", said["package"])
     elif "file" in said:
         content = base64.b64decode(said["content64"]) if "content64" in said else str(said.get("content", "")).encode()

@@ -74,6 +74,7 @@ def test_no_package_is_left_out() -> None:
         "engine",
         "snapshots",
         "survey",
+        "system_pins",
         "environments",
         "commands",
         "cli",

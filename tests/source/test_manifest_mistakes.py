@@ -24,6 +24,8 @@ def edited(case: dict[str, Any], folder: Path) -> Path:
     site = folder / "site"
     shutil.copytree(DATA / "site", site)
     target = site / case["file"]
+    if case.get("unlocked"):
+        shutil.rmtree(site / "locks")
     text = target.read_text()
     assert case["from"] in text
     target.write_text(text.replace(case["from"], case["to"], 1))

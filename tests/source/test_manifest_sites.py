@@ -33,7 +33,7 @@ def _line(resource: Resource) -> str:
     spec, limits = resource.spec, [x for x in (resource.distribution, resource.manager) if x]
     said = ""
     if isinstance(spec, PackageSpec):
-        said = f" {spec.version or spec.ensure}"
+        said = f" {spec.version or spec.ensure}" + (f" locked {spec.locked}" if spec.locked else "")
     elif isinstance(spec, FileSpec):
         said = f" {spec.owner}:{spec.group} {spec.mode:04o} {len(spec.content)} bytes{' repository' * spec.repository}"
         said += f" restart {', '.join(spec.restart)}" if spec.restart else ""
@@ -43,7 +43,8 @@ def _line(resource: Resource) -> str:
         content = len(spec.content) if spec.content is not None else None
         said = f" content {content} enabled {spec.enabled} state {spec.state}"
     elif isinstance(spec, GpuDriverSpec):
-        said = f" {spec.version}, {len(spec.packages)} packages with {spec.packages[0]}, stream {spec.stream}, {spec.gpus} GPUs"
+        first = spec.packages[0]
+        said = f" {spec.version}, {len(spec.packages)} packages with {first.name} {first.locked}, stream {spec.stream}, {spec.gpus} GPUs"
     elif isinstance(spec, PythonEnvironmentSpec):
         said = f" python {spec.python}, {len(spec.versions)} packages of which {', '.join(spec.pins)}, from {spec.wheelhouse}"
     return f"    {resource.id}{said}{' on ' + ', '.join(limits) if limits else ''} ({resource.origin})"
