@@ -64,7 +64,7 @@ def pin(
     if only != "python" and environment is None:
         stacks = _stacks(found, stack)
         result = pin_system.resolved(found, stacks, on, upgrade=upgrade, as_json=as_json)
-        if code := pin_system.refused(result):
+        if code := pin_system.refused(result, as_json=as_json):
             return code
         for made in result.locks:
             told.say(pin_system.written(found.root, made, check=check))

@@ -58,10 +58,12 @@ def _chosen(found: Pinnable, names: list[str]) -> dict[str, DesiredNode]:
     return {name: node for name, node in found.nodes.items() if not names or name in names}
 
 
-def refused(result: Resolved) -> int:
+def refused(result: Resolved, *, as_json: bool) -> int:
     """Say why nothing can be written, where that is so; the exit status then, else 0."""
     for line in [*notes.failures(result.failures), *render.refusals(result.refusals)]:
         click.echo(line, err=True)
+    if as_json and (result.failures or result.refusals):
+        common.print_json({"locks": [], **render.refused(result.failures, result.refusals)})
     for path in result.unseen:
         click.echo(render.unseen(path), err=True)
     codes = {4 if failure.kind == "unreachable" else 3 for failure in result.failures.values()}

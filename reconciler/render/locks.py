@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from reconciler.model.observed import Failure
 from reconciler.model.plan import HoldReason
 from reconciler.render.reasons import sentence
 from reconciler.render.style import Style
@@ -34,6 +35,12 @@ def _state(told: Mapping[str, Any], style: Style) -> str:
 def refusals(found: Sequence[HoldReason]) -> list[str]:
     """Why a lock cannot be made, a line each."""
     return [sentence(why.code, why.data) for why in found]
+
+
+def refused(failures: Mapping[str, Failure], found: Sequence[HoldReason]) -> dict[str, Any]:
+    """The same, and the nodes that could not be asked, for a program."""
+    nodes = {n: {"kind": f.kind, "reason": f.reason, "message": sentence(f.reason, f.data)} for n, f in failures.items()}
+    return {"failures": nodes, "refused": refusals(found)}
 
 
 def unseen(path: str) -> str:

@@ -59,7 +59,7 @@ class Resolver:
         locks, system = Locks(self.tree, about_locks), SystemLocks(self.tree, about_locks)
         for stack in stacks:
             locks.check(stack.environments.values())
-        system.read(stacks)
+        system.read(stacks, whole=self.documents.complete)
         states = {n: self._cluster(d, stacks, system, revision) for n, d in sorted(self.documents.clusters.items())}
         system.judge(stacks, complete=self._whole())
         for said, removed in self._nulls.values():

@@ -34,16 +34,18 @@ class SystemLocks:
     _locks: dict[tuple[str, str], SystemLock | None] = field(default_factory=dict)
     _prefixes: dict[str, dict[str, list[Said]]] = field(default_factory=dict)
 
-    def read(self, stacks: Iterable[Stack]) -> None:
-        """Read every system lock of these stacks: by what files there are, so that a wrong name is not passed over."""
-        files, known = self.tree.files(), {stack.name: stack for stack in stacks}
+    def read(self, stacks: Iterable[Stack], *, whole: bool) -> None:
+        """Read every system lock of these stacks. `whole`: all of the tree counts, so that a wrong name is not passed over."""
+        known = {stack.name: stack for stack in stacks}
+        files = self.tree.files() if whole else [system_lock.path_of(name, d) for name in known for d in DISTRIBUTIONS]
         for path in () if isinstance(files, Failure) else files:
             found = system_lock.PATH.fullmatch(path)
             if found and found[1] in known:
-                self._locks[found[1], found[2]] = self._load(path, known[found[1]], found[2])
+                content = self.tree.read(path, MAX_LOCK)
+                if whole or content != Failure("no-such-file"):
+                    self._locks[found[1], found[2]] = self._load(path, content, known[found[1]], found[2])
 
-    def _load(self, path: str, stack: Stack, distribution: str) -> SystemLock | None:
-        content = self.tree.read(path, MAX_LOCK)
+    def _load(self, path: str, content: bytes | Failure, stack: Stack, distribution: str) -> SystemLock | None:
         if isinstance(content, Failure):
             self.report.say(Origin(path, 0, 0), "lock-unreadable", lock=path, reason=content.code, detail=content.detail)
             return None

@@ -88,10 +88,13 @@ class Recorder:
 
     tree: Tree
     taken: dict[str, bytes | Failure] = field(default_factory=dict)
+    _files: tuple[str, ...] | Failure | None = None
 
     def files(self) -> tuple[str, ...] | Failure:
         """See Tree."""
-        return self.tree.files()
+        if self._files is None:
+            self._files = self.tree.files()
+        return self._files
 
     def read(self, path: str, limit: int) -> bytes | Failure:
         """See Tree."""

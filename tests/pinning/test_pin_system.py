@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -150,10 +151,10 @@ def test_a_node_that_cannot_say_what_is_needed_fails_the_whole(nodes: Nodes, wha
     assert versions(nodes.resolve("n2", "n3")) == {LOCK: {"tmux": "3.2a-5.el9", "dcgm": "1:4.8.0-1"}}, "unless a person says so"
 
 
-def call(folder: Path, *words: str) -> tuple[int, str, str]:
+def call(folder: Path, *words: str, command: str = "pin") -> tuple[int, str, str]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("PIP_", "UV_"))}
     env = {**kept, "PYTHONPATH": str(ROOT), "PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1"}
-    argv = [sys.executable, "-m", "reconciler", "pin", str(folder), *words]
+    argv = [sys.executable, "-m", "reconciler", command, str(folder), *words]
     done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     assert "Traceback" not in done.stderr
     return done.returncode, done.stdout, done.stderr
@@ -178,6 +179,12 @@ def test_a_call_that_cannot_be_answered_writes_nothing(tmp_path: Path, name: str
     assert not (folder / "locks").exists()
 
 
+def test_a_program_is_told_which_node_could_not_be_asked(tmp_path: Path) -> None:
+    code, out, _ = call(manifests(tmp_path, UNREACHABLE, STACK), "--json")
+    told = json.loads(out)
+    assert (code, told["locks"], told["failures"]["n1"]["reason"], told["refused"]) == (4, [], "ConnectionRefused", [])
+
+
 def test_without_any_node_os_packages_cannot_be_pinned(tmp_path: Path) -> None:
     manifests(tmp_path, SPEC, STACK)
     (tmp_path / "c.yaml").unlink()
@@ -197,3 +204,14 @@ def test_check_writes_nothing_and_exits_with_2(tmp_path: Path) -> None:
     assert call(folder)[1] == f"{LOCK}: 0 packages, removed: nothing declares a version for it\n  tmux 3-1 -> -\n"
     assert not lock.exists()
     assert call(folder, "--check")[0] == 0
+
+
+def test_a_plan_without_a_lock_says_what_is_not_pinned(tmp_path: Path) -> None:
+    site, recorded = tmp_path / "site", ("--from", str(ROOT / "snapshots/lab-trio"), "--state-dir", str(tmp_path / "state"))
+    shutil.copytree(ROOT / "manifests/lab-trio", site)
+    code, with_lock, notes = call(site, *recorded, command="plan")
+    assert (code, "not pinned" in notes) == (0, False)
+    shutil.rmtree(site / "locks")
+    code, without, notes = call(site, *recorded, command="plan")
+    assert "note: site.yaml:9:9: datacenter-gpu-manager-4-cuda13, lustre-client not pinned, there is no locks/lab/system-" in notes
+    assert (code, without) == (0, with_lock), "what is planned is what it was before there were locks"

@@ -147,7 +147,9 @@ def test_what_nobody_declares_is_not_blamed_on_the_lock_of_a_broken_site(tmp_pat
     assert said(folder) == []
     (folder / "c.yaml").write_text((folder / "c.yaml").read_text() + "  nonsense: 1\n")
     assert [line.partition(" ")[0] for line in said(folder)] == ["c.yaml:7:3:"]
-    assert validate_path(folder / "v.yaml").problems == ()
+    alone = validate_path(folder / "v.yaml")
+    assert (alone.problems, alone.warnings) == ((), ()), "a file by itself is judged with the locks that it names, and no others"
+    assert len(validate_path(make(folder, {EL: "nonsense"}) / "v.yaml").problems) == 1
 
 
 # Cluster, stack, locks -> the locked versions of n1, and what is warned of
