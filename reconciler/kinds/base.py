@@ -19,13 +19,15 @@ from reconciler.model.plan import Action, FieldChange, HoldReason
 class Context:
     """What a kind may look at: the node's facts, its package manager, the repository definitions that are declared for it.
 
-    `written`: files that this plan writes and units care for, each with the units that it names to be restarted.
+    `written`: files that this plan writes and units care for, each with the units that it names to be restarted. `others`: of a
+    resource that this node makes for others too, their facts; None: one that could not be asked, or was not.
     """
 
     facts: Facts
     manager: PackageManager | None = None
     repositories: tuple[tuple[str, str], ...] = ()
     written: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    others: Mapping[ResourceId, tuple[Facts | None, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import groupby
 
 from reconciler.kinds import KINDS
@@ -14,6 +15,7 @@ from reconciler.model.plan import WRITING, Action, Change, HoldReason, NodePlan,
 from reconciler.plan.cost import cost
 from reconciler.plan.order import waves
 from reconciler.plan.scope import Scope, judge, probes_of, scope, unique
+from reconciler.plan.shared import explained, others
 from reconciler.plan.stale import digest_of
 
 
@@ -44,10 +46,12 @@ def build_plan(
     selection: Selection,
 ) -> Plan:
     """The plan for every node in `observed`. Total: each declared resource that was selected appears on each node that answered."""
-    nodes = {
-        name: _node_plan(desired.nodes[name], state, known.converged.get(name, {}), selection)
-        for name, state in observed.nodes.items()
-    }
+
+    def planned(name: str, state: NodeState | Failure) -> NodePlan:
+        seen = others(desired, observed, name)
+        return _node_plan(desired.nodes[name], state, known.converged.get(name, {}), selection, seen)
+
+    nodes = explained(desired, {name: planned(name, state) for name, state in observed.nodes.items()})
     return Plan(
         plan_id,
         created,
@@ -62,10 +66,17 @@ def build_plan(
     )
 
 
-def _node_plan(node: DesiredNode, state: NodeState | Failure, converged: Mapping[str, str], selection: Selection) -> NodePlan:
+def _node_plan(
+    node: DesiredNode,
+    state: NodeState | Failure,
+    converged: Mapping[str, str],
+    selection: Selection,
+    seen: Mapping[ResourceId, tuple[Facts | None, ...]],
+) -> NodePlan:
     if isinstance(state, Failure):
         return NodePlan(node.name, failure=state)
     found = scope(node, state.facts, selection)
+    found = replace(found, context=replace(found.context, others=seen)) if seen else found
     hold = HoldReason("StepRunning", {"steps": list(state.running)}) if state.running else found.hold
     if hold:
         changes = tuple(Change(r.id, Action.HOLD, r.origin, spec_digest(r.spec), hold=hold) for r in found.resources)

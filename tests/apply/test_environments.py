@@ -118,6 +118,7 @@ def test_damage_is_shown_and_healed_as_a_new_build_while_a_process_goes_on(env: 
     shown = env.fields()
     assert shown["build"] == (old.name, f"{old.name[:-2]}-2")
     assert shown["files"][1] == "as sealed"
+    assert shown["users"] == (f"pid {user.pid}", f"stay on {old.name}")
     assert {k: v for k, v in shown.items() if k.startswith("package")} == SHOWN.get(how, {})
     assert env.change().reason == "drift"
     env.converge()
@@ -134,7 +135,8 @@ def test_a_build_that_lost_its_seal_stays_while_it_is_used(env: Env) -> None:
     user = subprocess.Popen((str(old / "bin/python"), "-c", "input()"), stdin=subprocess.PIPE, cwd="/")
     try:
         (old / ".sealed.json").unlink()
-        assert env.fields() == {"build": (old.name, f"{old.name[:-2]}-2"), "seal": (None, "whole")}
+        users = (f"pid {user.pid}", f"stay on {old.name}")
+        assert env.fields() == {"build": (old.name, f"{old.name[:-2]}-2"), "seal": (None, "whole"), "users": users}
         env.converge()
         assert env.linked.name == f"{old.name[:-2]}-2"
         assert (old / "bin/python").exists()
@@ -230,7 +232,7 @@ def test_what_a_node_lacks_is_a_hold(env: Env) -> None:
 
     assert code(wheelhouse=None) == "NoWheelhouse"
     assert code(wheelhouse=str(env.house / "nowhere")) == "WheelhouseUnreadable"
-    assert code(builder="gpu02") == "BuilderFirst"
+    assert code(shared=True) == "NoSharedMount"
     env.root.mkdir(parents=True)
     (env.root / "t").mkdir()
     assert code() == "NotALink"

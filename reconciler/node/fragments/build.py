@@ -57,7 +57,7 @@ def _build(arguments: Dict[str, Any]) -> None:
     folder = builds.home(arguments["path"], arguments["name"])
     build = os.path.join(folder, arguments["build"])
     state.make_directories(folder, 0o755)
-    _remove_halves(arguments["path"], arguments["name"])
+    _remove_halves(arguments)
     if builds.read_json(os.path.join(build, builds.SEAL)) is None:
         if os.path.exists(build):
             raise Failed("%s is in use, and not a whole build" % build)
@@ -75,13 +75,14 @@ def _build(arguments: Dict[str, Any]) -> None:
     collect(arguments)
 
 
-def _remove_halves(path: str, name: str) -> None:
+def _remove_halves(arguments: Dict[str, Any]) -> None:
     """Builds that were cut off; nobody else builds while this lease is held. One whose seal somebody took is left to its users."""
+    path, name, spared = arguments["path"], arguments["name"], arguments["spared"]
     folder, link = builds.home(path, name), builds.linked(path, name).get("target")
     halves = [b for b in builds.builds(folder) if builds.read_json(os.path.join(folder, b, builds.SEAL)) is None]
     used = builds.users(path, name) if halves else {}
-    for build in halves:
-        if build != link and not used[build]:
+    for build in halves if spared is not None else ():
+        if build != link and build not in spared and not used[build]:
             shutil.rmtree(os.path.join(folder, build))
     shutil.rmtree(os.path.join(folder, CACHE), ignore_errors=True)
 
@@ -221,8 +222,14 @@ def _switch_to(arguments: Dict[str, Any]) -> None:
 
 
 def collect(arguments: Dict[str, Any]) -> None:
-    """Remove sealed builds beyond the newest `keep`; never the linked one, and none that a process or a hold needs."""
-    path, name = arguments["path"], arguments["name"]
+    """Remove sealed builds beyond the newest `keep`; never the linked one, and none that a process or a hold needs.
+
+    `spared`: builds that other nodes use, which see the same folder; None: not all of them could be asked, and nothing goes.
+    """
+    path, name, spared = arguments["path"], arguments["name"], arguments["spared"]
+    if spared is None:
+        print("nothing is removed: not every node that sees these builds said what it uses")
+        return
     folder, link = builds.home(path, name), builds.linked(path, name).get("target")
     seals = {b: builds.read_json(os.path.join(folder, b, builds.SEAL)) for b in builds.builds(folder)}
     newest = sorted((b for b, seal in seals.items() if seal), key=lambda b: -float((seals[b] or {}).get("made", 0)))
@@ -230,7 +237,7 @@ def collect(arguments: Dict[str, Any]) -> None:
     kept = [b for b in newest if b == link] + [b for b in newest if b != link]
     used = builds.users(path, name) if len(kept) > arguments["keep"] else {}
     for build in kept[arguments["keep"] :]:
-        if not used.get(build):
+        if build not in spared and not used.get(build):
             place = os.path.join(folder, build)
             os.unlink(os.path.join(place, builds.SEAL))  # half a build is none
             shutil.rmtree(place)

@@ -1,0 +1,106 @@
+"""Builds as a node sees them: mounts, seals that cannot be read, who uses what."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.node.fragments import builds
+
+BUILD = "0123456789ab-1"
+LINE = "36 35 98:0 /srv {point} rw,noatime shared:1 - {kind} server:/srv rw\n"
+
+MOUNTS = {
+    "nothing": ([], False),
+    "just-there": ([("{}", "nfs4")], True),
+    "of-a-folder-of-this-machine": ([("{}", "ext4")], True),
+    "above": ([("{}/..", "nfs4"), ("/", "ext4")], False),
+    "below": ([("{}/t.d", "nfs4")], False),
+    "another-with-its-beginning": ([("{}2", "nfs4")], False),
+    "waiting-for-a-visit": ([("{}", "autofs")], False),
+    "after-the-visit": ([("{}", "autofs"), ("{}", "nfs4")], True),
+}
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a blank in its name, and no mounts."""
+    found = tmp_path / "opt ai" / "env"
+    found.mkdir(parents=True)
+    (tmp_path / "mountinfo").write_text("")
+    monkeypatch.setattr(builds, "MOUNTS", str(tmp_path / "mountinfo"))
+    return found
+
+
+def mount(root: Path, points: list[tuple[str, str]]) -> None:
+    """As the kernel would write it: a blank is octal."""
+    lines = [(os.path.normpath(point.format(root)), kind) for point, kind in points]
+    text = "".join(LINE.format(point=point.replace(" ", "\\040"), kind=kind) for point, kind in lines)
+    Path(builds.MOUNTS).write_text(text)
+
+
+@pytest.mark.parametrize("how", MOUNTS)
+def test_what_is_shared_counts_only_where_it_is_mounted(root: Path, how: str) -> None:
+    points, wanted = MOUNTS[how]
+    mount(root, points)
+    assert builds.mounted(str(root)) is wanted
+    said = builds.look({"path": str(root), "name": "t", "shared": True})
+    assert (said == {"mounted": False}) is not wanted
+    assert "builds" in builds.look({"path": str(root), "name": "t"})
+
+
+def test_a_link_to_the_mount_is_followed_and_what_is_missing_is_not_mounted(root: Path, tmp_path: Path) -> None:
+    mount(root, [("{}", "nfs4")])
+    (tmp_path / "link").symlink_to(root)
+    assert builds.mounted(str(tmp_path / "link"))
+    assert not builds.mounted(str(tmp_path / "nowhere"))
+    assert not builds.mounted(str(tmp_path / "mountinfo" / "x"))
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.ESTALE, errno.EACCES, errno.ETIMEDOUT])
+def test_a_seal_that_cannot_be_read_is_no_missing_seal(root: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    """A build without a seal is removed and made anew: a mount that fails to answer must not look like one."""
+    (root / "t.d" / BUILD).mkdir(parents=True)
+    (root / "t.d" / BUILD / builds.SEAL).write_text("{}")
+
+    def fail(path: str, *more: Any) -> None:
+        raise OSError(code, "no answer", path)
+
+    monkeypatch.setattr("builtins.open", fail)
+    with pytest.raises(OSError, match="no answer"):
+        builds.look({"path": str(root), "name": "t"})
+
+
+@pytest.mark.parametrize("seal", [None, "", "{", "[]"])
+def test_a_seal_that_is_missing_or_was_cut_off_is_none(root: Path, seal: str | None) -> None:
+    (root / "t.d" / BUILD).mkdir(parents=True)
+    if seal is not None:
+        (root / "t.d" / BUILD / builds.SEAL).write_text(seal)
+    assert builds.look({"path": str(root), "name": "t"})["builds"] == {BUILD: {"sealed": False}}
+
+
+@pytest.fixture
+def by_name(root: Path) -> Iterator[str]:
+    """A process that was started by the environment's name, a second before its link moved."""
+    (root / "t.d" / BUILD).mkdir(parents=True)
+    (root / "t").symlink_to(f"t.d/{BUILD}")
+    with subprocess.Popen(("sh", "-c", "read x", f"{root}/t/bin/python"), stdin=subprocess.PIPE) as process:
+        yield f"pid {process.pid}"
+
+
+@pytest.mark.parametrize(
+    ("moved", "kinds", "used"), [(+5, [], True), (-5, [], False), (-5, ["nfs4"], True), (-90, ["nfs4"], False)]
+)
+def test_clocks_of_a_shared_mount_may_differ(root: Path, by_name: str, moved: int, kinds: list[str], used: bool) -> None:
+    """`moved`: seconds after the process began, by the clock that stamped the link."""
+    mount(root, [("{}", kind) for kind in kinds])
+    at = time.time() + moved
+    os.utime(root / "t", (at, at), follow_symlinks=False)
+    assert (by_name in builds.users(str(root), "t")[BUILD]) is used
