@@ -98,7 +98,10 @@ class Site:
 
     @classmethod
     def reference(cls, lab: Lab, folder: Path) -> Site:
-        """The repository's own lab site, with the addresses and keys of this lab."""
+        """The repository's own lab site, with the addresses and keys of this lab.
+
+        Without its Python environment, which takes seconds to build each time: that has tests of its own, and the demo.
+        """
         site = cls(lab, folder / "repo", folder / "state")
         site.repo.mkdir(parents=True)
         for source in sorted(p for p in REFERENCE.rglob("*") if p.is_file()):
@@ -107,6 +110,8 @@ class Site:
             target.write_bytes(source.read_bytes())
         manifest = site.repo / "site.yaml"
         text = manifest.read_text().replace("10.88.0.", f"{lab.config.subnet}.")
+        assert "{environments: [tools]}" in text
+        text = text.replace("{environments: [tools]}", "{environments: []}")
         manifest.write_text(text.replace("/run/reconcile-lab/id_ed25519", str(lab.identity)))
         site._begin()
         return site

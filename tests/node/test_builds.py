@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from reconciler.node.fragments import builds
+from reconciler.node.fragments import build, builds
 
-BUILD = "0123456789ab-1"
+BUILD, OLDER = "0123456789ab-1", "ba9876543210-1"
 LINE = "36 35 98:0 /srv {point} rw,noatime shared:1 - {kind} server:/srv rw\n"
 
 MOUNTS = {
@@ -64,6 +64,20 @@ def test_a_link_to_the_mount_is_followed_and_what_is_missing_is_not_mounted(root
     assert not builds.mounted(str(tmp_path / "mountinfo" / "x"))
 
 
+@pytest.mark.parametrize(
+    ("wheelhouse", "told"),
+    [
+        ("/srv/wheels", []),
+        ("https://mirror/wheels", []),
+        ("http://mirror/wheels/", ["--trusted-host", "mirror"]),
+        ("http://10.0.0.1:8000", ["--trusted-host", "10.0.0.1:8000"]),
+        ("http://user:word@[fd00::1]:80/x", ["--trusted-host", "[fd00::1]:80"]),
+    ],
+)
+def test_pip_is_told_to_take_files_over_plain_http(wheelhouse: str, told: list[str]) -> None:
+    assert build._trusted(wheelhouse) == told
+
+
 @pytest.mark.parametrize("code", [errno.EIO, errno.ESTALE, errno.EACCES, errno.ETIMEDOUT])
 def test_a_seal_that_cannot_be_read_is_no_missing_seal(root: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
     """A build without a seal is removed and made anew: a mount that fails to answer must not look like one."""
@@ -86,10 +100,18 @@ def test_a_seal_that_is_missing_or_was_cut_off_is_none(root: Path, seal: str | N
     assert builds.look({"path": str(root), "name": "t"})["builds"] == {BUILD: {"sealed": False}}
 
 
+def test_a_process_began_when_ps_says_and_not_when_somebody_looked() -> None:
+    parent = str(os.getppid())
+    elapsed = int(subprocess.check_output(("ps", "-o", "etimes=", "-p", parent), text=True))
+    assert abs(time.time() - elapsed - builds._started(parent)) < 2.5
+    assert builds._started("0") == float("inf")
+
+
 @pytest.fixture
 def by_name(root: Path) -> Iterator[str]:
-    """A process that was started by the environment's name, a second before its link moved."""
-    (root / "t.d" / BUILD).mkdir(parents=True)
+    """A process that was started by the environment's name."""
+    for name in (BUILD, OLDER):
+        (root / "t.d" / name).mkdir(parents=True)
     (root / "t").symlink_to(f"t.d/{BUILD}")
     with subprocess.Popen(("sh", "-c", "read x", f"{root}/t/bin/python"), stdin=subprocess.PIPE) as process:
         yield f"pid {process.pid}"
@@ -103,4 +125,6 @@ def test_clocks_of_a_shared_mount_may_differ(root: Path, by_name: str, moved: in
     mount(root, [("{}", kind) for kind in kinds])
     at = time.time() + moved
     os.utime(root / "t", (at, at), follow_symlinks=False)
-    assert (by_name in builds.users(str(root), "t")[BUILD]) is used
+    users = builds.users(str(root), "t")
+    assert by_name in users[BUILD]  # what is linked, in any case
+    assert (by_name in users[OLDER]) is used

@@ -128,9 +128,15 @@ def _install(python: str, base: str, lock: str, arguments: Dict[str, Any], cache
     if wheel is None:
         raise Failed("there is neither uv nor the pip that comes with %s" % base)
     pip = [python, os.path.join(wheel, "pip")]
-    common = ["--isolated", "--disable-pip-version-check", "--no-cache-dir"]
+    common = ["--isolated", "--disable-pip-version-check", "--no-cache-dir", *_trusted(arguments["wheelhouse"])]
     _call([*pip, "install", "--quiet", "--no-compile", *common, "--no-warn-script-location", *where])
     _call([*pip, "check", *common])  # not quiet: that hides what is wrong
+
+
+def _trusted(wheelhouse: str) -> List[str]:
+    """pip passes over plain http of other hosts unless it is told not to; what it takes there has to have the lock's hash."""
+    scheme, _, rest = wheelhouse.partition("://")
+    return ["--trusted-host", rest.partition("/")[0].rpartition("@")[2]] if scheme == "http" else []
 
 
 def _call(argv: List[str], stdin: str = "", deadline: float = 3600.0) -> None:

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import sys
+import time
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from reconciler.node.work import CODES, ENVIRONMENT
@@ -14,6 +15,7 @@ SEAL = ".sealed.json"  # written last: a build without it never counts
 REJECTED = "rejected.json"
 HOLDS = ".holds"  # BUILD.holds/: while a file is in it, somebody needs the build
 MOUNTS = "/proc/self/mountinfo"
+TICKS = 1.0  # seconds: how coarse the stamps of links and processes are, with room to spare
 CLOCKS_APART = 60.0  # seconds: what a process started sooner after the link moved uses cannot be told on a shared mount
 SHOWN = 3
 _ID = re.compile(r"([0-9a-f]{12})-([0-9]+)")
@@ -188,12 +190,12 @@ def users(path: str, name: str) -> Dict[str, List[str]]:
     """Build -> who needs it: `pid N`, or the name of a hold.
 
     A process uses a build that its program, folder, mapped files or arguments lie in. One that was started by the environment's
-    name before the link moved last uses a build that cannot be told any more: then it uses every one. Where the builds are on a
-    mount, another clock than this node's may say when that was.
+    name uses what is linked; before the link moved last, that was a build that cannot be told any more: then it uses every one.
+    Where the builds are on a mount, another clock than this node's may say when that was.
     """
     folder, link = home(path, name), os.path.join(path, name)
-    apart = CLOCKS_APART if mounted(path) else 0.0
-    names = builds(folder)
+    apart = CLOCKS_APART if mounted(path) else TICKS
+    names, target = builds(folder), linked(path, name).get("target")
     found: Dict[str, List[str]] = {b: _holds(os.path.join(folder, b)) for b in names}
     try:
         moved = os.lstat(link).st_mtime
@@ -202,8 +204,8 @@ def users(path: str, name: str) -> Dict[str, List[str]]:
     for pid in filter(str.isdigit, os.listdir("/proc")):
         said = _said(pid)
         mine = [b for b in names if (os.path.join(folder, b) + "/").encode() in said]
-        if not mine and (link + "/").encode() in said and _started(pid) < moved + apart:
-            mine = names
+        if not mine and (link + "/").encode() in said:
+            mine = names if _started(pid) < moved + apart else [b for b in names if b == target]
         for build in mine:
             found[build].append("pid " + pid)
     return found
@@ -234,8 +236,11 @@ def _said(pid: str) -> bytes:
 
 
 def _started(pid: str) -> float:
-    """Unix time; now where the process has ended."""
+    """Unix time; never, where the process has ended. The stamps of its folder say when somebody first looked, not when it began."""
     try:
-        return os.stat("/proc/" + pid).st_ctime
+        with open("/proc/%s/stat" % pid, "rb") as f:
+            ticks = int(f.read().rpartition(b")")[2].split()[19])  # proc(5): field 22, and the second one ends with the parenthesis
     except OSError:
         return float("inf")
+    with open("/proc/uptime") as f:
+        return time.time() - float(f.read().split()[0]) + ticks / os.sysconf("SC_CLK_TCK")
