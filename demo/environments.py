@@ -55,7 +55,7 @@ def installed_by_hand(demo: Demo) -> None:
     for layer, line in (
         ("the lock", f"build: {before} -> {after}"),
         ("what is on the disk", f"package {PACKAGE}: 1.1 -> 1.0"),
-        ("what runs", f"users: pid {pid} -> stay on {before}"),
+        ("what runs", f"users by name: pid {pid} -> keep what they imported, import from {after} then"),
     ):
         demo.promises.check(f"it says {layer}: '{line}'", line in found.out, found.out)
     demo.expect(demo.reconcile("apply"), 0, "1 change on 1 node")

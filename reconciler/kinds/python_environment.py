@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from reconciler.facts import environment_builds as fact
@@ -16,7 +16,8 @@ from reconciler.model.plan import Action, FieldChange
 
 BUILD_DEADLINE = 3600.0  # seconds; a build that takes longer is killed, and never linked
 SWITCH_DEADLINE = 300.0
-SHOWN = 10  # damaged packages that are listed one by one
+SHOWN = 10  # damaged packages, and users, that are listed one by one
+BY_NAME = " by name"  # as the node says of a process that was started by the environment's name, not by a build's path
 
 
 class PythonEnvironment:
@@ -138,10 +139,19 @@ def _changes(here: Builds, observed: Fields | None, target: str) -> tuple[FieldC
         fields.append(FieldChange("seal", None, "whole"))
     elif build.damage:
         fields += _damaged(build.damage)
-    if build and build.users:  # what runs is the third layer: it goes on with what it was started from
-        more = f" and {len(build.users) - SHOWN} more" if len(build.users) > SHOWN else ""
-        fields.append(FieldChange("users", f"{', '.join(build.users[:SHOWN])}{more}", f"stay on {before['build']}"))
-    return tuple(fields)
+    return (*fields, *_running(build.users or (), str(before["build"]), target)) if build else tuple(fields)
+
+
+def _running(users: tuple[str, ...], build: str, target: str) -> Iterator[FieldChange]:
+    """What runs is the third layer: it goes on with what it was started from, by its path or by the environment's name."""
+    named = [user for user in users if user.startswith("pid ") and user.endswith(BY_NAME)]
+    for path, of, after in (
+        ("users", [user for user in users if user not in named], f"stay on {build}"),
+        ("users by name", [user.removesuffix(BY_NAME) for user in named], f"keep what they imported, import from {target} then"),
+    ):
+        if of:
+            more = f" and {len(of) - SHOWN} more" if len(of) > SHOWN else ""
+            yield FieldChange(path, f"{', '.join(of[:SHOWN])}{more}", after)
 
 
 def _damaged(damage: Damage) -> list[FieldChange]:

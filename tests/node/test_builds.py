@@ -114,7 +114,7 @@ def by_name(root: Path) -> Iterator[str]:
         (root / "t.d" / name).mkdir(parents=True)
     (root / "t").symlink_to(f"t.d/{BUILD}")
     with subprocess.Popen(("sh", "-c", "read x", f"{root}/t/bin/python"), stdin=subprocess.PIPE) as process:
-        yield f"pid {process.pid}"
+        yield f"pid {process.pid} by name"
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from reconciler.node.work import CODES, ENVIRONMENT
 
 SEAL = ".sealed.json"  # written last: a build without it never counts
 REJECTED = "rejected.json"
+BY_NAME = " by name"  # what such a process imports later comes from where the name leads by then
 HOLDS = ".holds"  # BUILD.holds/: while a file is in it, somebody needs the build
 MOUNTS = "/proc/self/mountinfo"
 TICKS = 1.0  # seconds: how coarse the stamps of links and processes are, with room to spare
@@ -187,7 +188,7 @@ def look(arguments: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def users(path: str, name: str) -> Dict[str, List[str]]:
-    """Build -> who needs it: `pid N`, or the name of a hold.
+    """Build -> who needs it: `pid N`, `pid N by name`, or the name of a hold.
 
     A process uses a build that its program, folder, mapped files or arguments lie in. One that was started by the environment's
     name uses what is linked; before the link moved last, that was a build that cannot be told any more: then it uses every one.
@@ -204,10 +205,11 @@ def users(path: str, name: str) -> Dict[str, List[str]]:
     for pid in filter(str.isdigit, os.listdir("/proc")):
         said = _said(pid)
         mine = [b for b in names if (os.path.join(folder, b) + "/").encode() in said]
+        how = ""
         if not mine and (link + "/").encode() in said:
-            mine = names if _started(pid) < moved + apart else [b for b in names if b == target]
+            mine, how = names if _started(pid) < moved + apart else [b for b in names if b == target], BY_NAME
         for build in mine:
-            found[build].append("pid " + pid)
+            found[build].append("pid " + pid + how)
     return found
 
 
