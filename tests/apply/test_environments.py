@@ -163,6 +163,7 @@ def _garbage(env: Env) -> None:
 
 FAULTS: dict[str, tuple[Any, str]] = {
     "an-altered-wheel": (lambda env: wheel(env.house, "beta", "1.0", files={"beta.py": "# another\n"}), "hash"),
+    "an-altered-hash-in-the-lock": (lambda env: env.pinned.update(beta=Pinned("beta", "1.0", ("0" * 64,))), "hash"),
     "an-import-that-fails": (
         lambda env: env.lock({"alpha": "1.0"}, alpha={"files": {"alpha.py": "import nowhere\n"}}),
         "No module named",
@@ -177,7 +178,11 @@ FAULTS: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize(
-    ("how", "tool"), [*((how, "uv") for how in FAULTS), ("an-altered-wheel", "pip"), ("a-need-that-is-not-locked", "pip")]
+    ("how", "tool"),
+    [
+        *((how, "uv") for how in FAULTS),
+        *((how, "pip") for how in ("an-altered-wheel", "an-altered-hash-in-the-lock", "a-need-that-is-not-locked")),
+    ],
 )
 def test_a_build_that_fails_is_never_linked_and_leaves_nothing(env: Env, how: str, tool: str) -> None:
     if tool == "pip":

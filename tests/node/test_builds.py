@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import subprocess
 import time
@@ -14,7 +15,7 @@ import pytest
 
 from reconciler.node.fragments import build, builds
 
-BUILD, OLDER = "0123456789ab-1", "ba9876543210-1"
+BUILD, OLDER, HALF = "0123456789ab-1", "ba9876543210-1", "ba9876543210-2"
 LINE = "36 35 98:0 /srv {point} rw,noatime shared:1 - {kind} server:/srv rw\n"
 
 MOUNTS = {
@@ -128,3 +129,26 @@ def test_clocks_of_a_shared_mount_may_differ(root: Path, by_name: str, moved: in
     users = builds.users(str(root), "t")
     assert by_name in users[BUILD]  # what is linked, in any case
     assert (by_name in users[OLDER]) is used
+
+
+SPARED: dict[str, tuple[Any, set[str]]] = {
+    "nobody-elsewhere": ((), {BUILD}),
+    "used-elsewhere": ((OLDER,), {BUILD, OLDER}),
+    "another-used-elsewhere": ((HALF,), {BUILD, HALF}),
+    "not-everybody-said": (None, {BUILD, OLDER, HALF}),
+}
+
+
+@pytest.mark.parametrize("how", SPARED)
+def test_what_other_nodes_need_is_neither_collected_nor_removed_as_a_half(root: Path, how: str) -> None:
+    """An old whole build and one without a seal, beside the linked one; one build is kept."""
+    spared, left = SPARED[how]
+    for made, name in enumerate((OLDER, BUILD)):
+        (root / "t.d" / name).mkdir(parents=True)
+        (root / "t.d" / name / builds.SEAL).write_text(json.dumps({"lock": name, "made": made}))
+    (root / "t.d" / HALF).mkdir()
+    (root / "t").symlink_to(f"t.d/{BUILD}")
+    arguments = {"path": str(root), "name": "t", "keep": 1, "spared": spared}
+    build._remove_halves(arguments)
+    build.collect(arguments)
+    assert set(builds.builds(str(root / "t.d"))) == left
