@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from lab import Lab
@@ -47,11 +47,18 @@ def say(text: str) -> None:
 @contextlib.contextmanager
 def fresh_lab(nodes: int = 3) -> Iterator[tuple[Lab, Path]]:
     """A lab of its own beside any other, and a folder; both are gone afterwards."""
+    with lab_of_own({}, nodes) as found:
+        yield found
+
+
+@contextlib.contextmanager
+def lab_of_own(options: Mapping[str, str], nodes: int = 0) -> Iterator[tuple[Lab, Path]]:
+    """The same with nodes that have options (name -> `bind=/SOURCE:/TARGET`)."""
     os.environ.setdefault("RECONCILE_LAB_NAME", "accept")
     os.environ.setdefault("RECONCILE_LAB_SUBNET", "10.94.0")
     lab = Lab.from_environment()
     try:
-        lab.up(nodes=nodes)
+        lab.up(nodes=nodes, options=options)
         with tempfile.TemporaryDirectory(prefix="reconcile-acceptance-") as folder:
             yield lab, Path(folder)
     finally:

@@ -18,6 +18,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from demo import environments
 from demo.shown import Done, Promises, environment, heading, shown
 from demo.site import ASIDE, Site, installed, stamp, transactions, written
 from lab import Lab, LabError
@@ -51,8 +52,10 @@ class Demo:
         self.from_git()
         self.nothing_twice()
         self.drift_by_hand()
+        environments.installed_by_hand(self)
         self.looking_back()
         self.a_change_in_git()
+        environments.going_back(self)
 
     def from_git(self) -> None:
         heading("Git says what three nodes shall have")
@@ -108,15 +111,18 @@ class Demo:
     def looking_back(self) -> None:
         heading("what happened, and how the nodes are")
         self.expect(self.reconcile("status"), 0, r".*all as planned.*")
-        self.expect(self.reconcile("history"), 0, r"2 applies")
+        self.expect(self.reconcile("history"), 0, r"3 applies")
 
     def a_change_in_git(self) -> None:
         heading("a change in Git")
         self.site.replace("tmux: 3.2a-4.el9", "tmux: 3.2a-5.el9")
-        print(f"committed and pushed: {self.site.push('tmux 3.2a-5.el9')}")
-        self.expect(self.reconcile("plan", "--detailed-exitcode"), 2, r"3 changes on 3 nodes: .*")
-        self.expect(self.reconcile("apply"), 0, "3 changes on 3 nodes")
+        self.site.replace("site-tools: 1.0", "site-tools: 2.0")
+        environments.relock(self.lab, self.site.clone, "1.0", "2.0")
+        print(f"committed and pushed: {self.site.push('tmux 3.2a-5.el9, site-tools 2.0')}")
+        self.expect(self.reconcile("plan", "--detailed-exitcode"), 2, r"5 changes on 3 nodes: .*")
+        self.expect(self.reconcile("apply"), 0, "5 changes on 3 nodes")
         self.on_all("tmux", "3.2a-5.el9")
+        environments.on_all(self, "2.0")
         self.expect(self.reconcile("plan", "--detailed-exitcode"), 0, "0 changes: .*")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from reconciler import __version__, status
@@ -25,6 +25,7 @@ from reconciler.observe import ask, observe
 from reconciler.plan.build import build_plan, follow_up, still_differing, verify_probes
 from reconciler.plan.order import allowed
 from reconciler.plan.scope import first_probes
+from reconciler.plan.shared import waiting
 from reconciler.plan.stale import moved
 from reconciler.pool import Pool
 from reconciler.transport.base import Channel
@@ -161,8 +162,22 @@ class Engine:
         journal.append("apply-started", **about, saved=saved)
         without = self._take_leases([name for wave in plan.waves for name in wave.nodes], plan, leases)
         outcomes |= Executor(plan, self.pool, journal, leases, verify, self.emit, stop, without, self._room(plan)).run()
+        outcomes |= self._look_again(plan, outcomes, journal, verify)
         journal.append("apply-finished", plan=plan.id, exit=exit_code(outcomes.values()))
         return outcomes
+
+    def _look_again(
+        self, plan: Plan, outcomes: Mapping[str, NodeOutcome], journal: Journal, verify: Verify
+    ) -> dict[str, NodeOutcome]:
+        """What was held until another node had made it, now that that one converged: outcomes of the nodes that see it now."""
+        done = {name for name, ended in outcomes.items() if ended.end is End.CONVERGED}
+        waited = waiting(self.desired, plan.nodes, done)
+        left = self.pool.each(waited, lambda name: len(verify(name, self.pool.channel(name), waited[name])))
+        seen = {name: len(waited[name]) - n for name, n in left.items() if isinstance(n, int) and n < len(waited[name])}
+        found = {name: replace(outcomes[name], held=outcomes[name].held - n) for name, n in seen.items()}
+        if fine := {name: {"changes": 0, "held": o.held} for name, o in found.items() if o.end.value in status.GOOD}:
+            journal.append("planned", plan=plan.id, cluster=plan.cluster, commit=plan.revision.commit, nodes=fine)
+        return found
 
     def _room(self, plan: Plan) -> int:
         down = sum(1 for node in plan.nodes.values() if node.failure)

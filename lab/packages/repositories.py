@@ -6,7 +6,7 @@ from pathlib import Path
 from lab.images.digest import digest, sources
 from lab.images.scratch import scratch
 from lab.images.store import obtain
-from lab.packages import debbuild, debs, debspec, el9_nvidia, el9_os, rpmbuild
+from lab.packages import debbuild, debs, debspec, el9_nvidia, el9_os, rpmbuild, wheels
 from lab.packages.debspec import Deb
 from lab.packages.rpmspec import Rpm, render
 from lab.shell import run
@@ -22,6 +22,7 @@ class Repositories:
     rpms_nvidia: Path
     debs: Path
     debs_nvidia: Path
+    wheels: Path
 
     def by_url(self) -> dict[str, Path]:
         """URL path below the package server -> folder."""
@@ -30,6 +31,7 @@ class Repositories:
             "rpms/rhel9/x86_64": self.rpms_nvidia,
             "debs": self.debs,
             "debs/nvidia": self.debs_nvidia,
+            "wheels": self.wheels,
         }
 
 
@@ -42,6 +44,7 @@ def repositories(cache: Path, time_server: str) -> Repositories:
         rpms_nvidia=_rpms(cache, "rpms-rhel9", el9_nvidia.rpms(), gnupg),
         debs=_debs(cache, "debs", debs.debs(time_server, str(tree))),
         debs_nvidia=_debs(cache, "debs-nvidia", debs.nvidia()),
+        wheels=obtain(cache, "wheels", digest(sources([_HERE / "wheels.py"])), wheels.build),
     )
 
 

@@ -18,6 +18,8 @@ from reconciler.commands import common
 from reconciler.commands.group import Group
 from reconciler.engine import Applied, Engine
 from reconciler.environments import Target
+from reconciler.facts.environment_builds import Builds
+from reconciler.model.fact import Fact, Value
 from reconciler.model.observed import Failure
 from reconciler.model.outcome import first
 from reconciler.render import data, outcome
@@ -51,8 +53,14 @@ def listing(**wanted: Any) -> int:
         common.print_json({"nodes": render.as_data(found)})
     else:
         click.echo("\n".join(render.listing(found, style_for(sys.stdout))))
-    kinds = {one.kind for one in found.values() if isinstance(one, Failure)}
-    return first({0} | {4 if kind == "unreachable" else 3 for kind in kinds})
+    return first({0, *(_code(one) for one in found.values())})
+
+
+def _code(seen: Mapping[str, Fact[Builds]] | Failure) -> int:
+    """The exit status for what one node said; what could not be read is no whole answer."""
+    if isinstance(seen, Failure):
+        return 4 if seen.kind == "unreachable" else 3
+    return 0 if all(isinstance(here, Value) for here in seen.values()) else 3
 
 
 @env.command()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,7 +27,7 @@ class Damage:
 class Build:
     """One directory. Not `sealed`: cut off before its end. `made` in Unix seconds; `damage` None: none, or not looked for.
 
-    `size` in bytes and `users` only where they were asked for.
+    `size` in bytes and `users` only where they were asked for: None, not asked.
     """
 
     sealed: bool
@@ -36,7 +36,7 @@ class Build:
     made: float | None
     damage: Damage | None
     size: int | None = None
-    users: tuple[str, ...] = ()
+    users: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +75,22 @@ class Builds:
         return f"{lock[:12]}-{max(numbers, default=0) + 1}"
 
 
-def probe(name: str, wanted: Mapping[str, Any] | None = None, *, sizes: bool = False, judge: bool = True) -> Probe:
+def probe(
+    name: str,
+    wanted: Mapping[str, Any] | None = None,
+    *,
+    sizes: bool = False,
+    judge: bool = True,
+    users: bool = False,
+    shared: bool = False,
+) -> Probe:
     """Ask for one environment. `wanted`: `lock` (12 digits), `python`, `versions`, `wheelhouse` of what is declared.
 
-    `sizes`: also bytes and users of each build; not `judge`: no build is compared with its seal, which takes no time.
+    `sizes`: also bytes and users of each build; `users`: only these; not `judge`: no build is compared with its seal, which takes
+    no time. `shared`: what is not a mount has no builds.
     """
-    arguments = {"path": ROOT, "name": name, **(wanted or {}), "sizes": sizes, "judge": judge}
+    flags = {"sizes": sizes, "judge": judge, "users": users, "shared": shared}
+    arguments = {"path": ROOT, "name": name, **(wanted or {}), **flags}
     return Probe(f"environment:{name}", (Ask("builds", json.dumps(arguments, sort_keys=True), DEADLINE),))
 
 
@@ -89,14 +99,29 @@ def found(facts: Facts, name: str) -> Fact[Builds]:
     return parse(raw.fragment(raw.part(facts, f"environment:{name}")))
 
 
+def used(elsewhere: Iterable[Fact[Builds]], *more: str | None) -> tuple[str, ...] | None:
+    """Builds that somebody needs on nodes which see the same folder, and `more`; None where one of them did not say."""
+    names = {name for name in more if name}
+    for there in elsewhere:
+        if not isinstance(there, Value):
+            return None
+        for name, build in there.value.builds.items():
+            if build.users is None:
+                return None
+            names |= {name} if build.users else set()
+    return tuple(sorted(names))
+
+
 def parse(answer: Fact[Any]) -> Fact[Builds]:
-    """The fragment's answer as a value; Unknown where it has not the agreed form."""
+    """The fragment's answer as a value; Unknown where it has not the agreed form, and where what is shared is not mounted."""
     if isinstance(answer, Absent):
         return Unknown("NotReadable", answer.reason)
     if not isinstance(answer, Value):
         return answer
     try:
         said = answer.value
+        if said.get("mounted") is False:
+            return Unknown("NoSharedMount", ROOT)
         return Value(
             Builds(
                 link=_link(said["link"]),
@@ -133,7 +158,7 @@ def _build(said: Mapping[str, Any]) -> Build:
         made=None if made is None else float(made),
         damage=_damage(said.get("damage")),
         size=None if said.get("bytes") is None else int(said["bytes"]),
-        users=tuple(map(str, said.get("users", ()))),
+        users=tuple(map(str, said["users"])) if "users" in said else None,
     )
 
 

@@ -21,7 +21,8 @@ class Context:
 
     `written`: files that this plan writes and units care for, each with the units that it names to be restarted. `spare`: the node
     may be restarted now, by what Git says of nodes that are out of service at once. `files`: contents as earlier steps of this
-    plan leave them, by path.
+    plan leave them, by path. `others`: of a resource that this node makes for others too, their facts; None: one that could not be
+    asked, or was not.
     """
 
     facts: Facts
@@ -30,6 +31,7 @@ class Context:
     written: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     spare: bool = True
     files: Mapping[str, bytes] = field(default_factory=dict)
+    others: Mapping[ResourceId, tuple[Facts | None, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

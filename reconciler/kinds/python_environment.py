@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from reconciler.facts import environment_builds as fact
 from reconciler.facts.environment_builds import ROOT, Builds, Damage
 from reconciler.kinds.base import Context, Draft, Todo, Verdict, held
 from reconciler.model.desired import PackageManager, PythonEnvironmentSpec, Spec
-from reconciler.model.fact import Absent, Probe, Unknown, Value
+from reconciler.model.fact import Absent, Fact, Facts, Probe, Unknown, Value
 from reconciler.model.observed import Fields, Observation
 from reconciler.model.plan import Action, FieldChange
 
 BUILD_DEADLINE = 3600.0  # seconds; a build that takes longer is killed, and never linked
 SWITCH_DEADLINE = 300.0
-SHOWN = 10  # damaged packages that are listed one by one
+SHOWN = 10  # damaged packages, and users, that are listed one by one
+BY_NAME = " by name"  # as the node says of a process that was started by the environment's name, not by a build's path
 
 
 class PythonEnvironment:
@@ -30,7 +31,7 @@ class PythonEnvironment:
     def probes(self, spec: Spec, manager: PackageManager | None) -> tuple[Probe, ...]:
         assert isinstance(spec, PythonEnvironmentSpec)
         wanted = {"lock": spec.digest[:12], "python": spec.python, "wheelhouse": spec.wheelhouse, "versions": dict(spec.versions)}
-        return (fact.probe(spec.name, wanted),)
+        return (fact.probe(spec.name, wanted, shared=spec.shared),)
 
     def observe(self, spec: Spec, context: Context) -> Observation:
         """Fields `build`, `lock` (12 hex digits) and `damage` (None: none) of what the name leads to."""
@@ -96,8 +97,19 @@ class PythonEnvironment:
                 drafts.append(Draft("switch-environment", ids, switch(spec.name, build), SWITCH_DEADLINE))
                 continue
             drafts.append(Draft("write-environment-lock", ids, {"file": _lock_file(spec)}))
-            drafts.append(Draft("build-environment", ids, _build(spec, build), BUILD_DEADLINE + 60))
+            spared = _spared(spec.name, found, context.others.get(resource.id, ()))
+            drafts.append(Draft("build-environment", ids, _build(spec, build, spared), BUILD_DEADLINE + 60))
         return tuple(drafts)
+
+
+def _spared(name: str, here: Fact[Builds], others: tuple[Facts | None, ...]) -> tuple[str, ...] | None:
+    """Builds that may not go, as nodes that see the same folder need them; None: one of them did not say, and nothing may go."""
+    if not others:
+        return ()
+    link = here.value.link if isinstance(here, Value) else here
+    elsewhere = [fact.found(facts, name) if facts else Unknown("NotAsked") for facts in others]
+    # also what is linked until the build is made: a process may start from it there meanwhile
+    return fact.used(elsewhere, link.value if isinstance(link, Value) else None)
 
 
 def _linked(here: Builds) -> Observation:
@@ -117,22 +129,37 @@ def _damage_text(damage: Damage) -> str:
 
 
 def _changes(here: Builds, observed: Fields | None, target: str) -> tuple[FieldChange, ...]:
-    """The build, the lock where it is another, and what is damaged in the build that is linked now."""
+    """The build, the lock where it is another, what is damaged in the build that is linked now, and who uses that."""
     before = observed or {"build": None, "lock": None}
+    build = here.builds.get(str(before["build"]))
     fields = [FieldChange("build", before["build"], target)]
     if before["lock"] != target[:12]:
-        return (*fields, FieldChange("lock", before["lock"], target[:12]))
-    build = here.builds.get(str(before["build"]))
-    if build is None or not build.sealed:
-        return (*fields, FieldChange("seal", None, "whole"))
-    damage = build.damage
-    if damage is None:
-        return tuple(fields)
+        fields.append(FieldChange("lock", before["lock"], target[:12]))
+    elif build is None or not build.sealed:
+        fields.append(FieldChange("seal", None, "whole"))
+    elif build.damage:
+        fields += _damaged(build.damage)
+    return (*fields, *_running(build.users or (), str(before["build"]), target)) if build else tuple(fields)
+
+
+def _running(users: tuple[str, ...], build: str, target: str) -> Iterator[FieldChange]:
+    """What runs is the third layer: it goes on with what it was started from, by its path or by the environment's name."""
+    named = [user for user in users if user.startswith("pid ") and user.endswith(BY_NAME)]
+    for path, of, after in (
+        ("users", [user for user in users if user not in named], f"stay on {build}"),
+        ("users by name", [user.removesuffix(BY_NAME) for user in named], f"keep what they imported, import from {target} then"),
+    ):
+        if of:
+            more = f" and {len(of) - SHOWN} more" if len(of) > SHOWN else ""
+            yield FieldChange(path, f"{', '.join(of[:SHOWN])}{more}", after)
+
+
+def _damaged(damage: Damage) -> list[FieldChange]:
     packages = list(damage.packages.items())[:SHOWN]
-    fields += [FieldChange(f"package {name}", after, sealed) for name, (sealed, after) in packages]
+    fields = [FieldChange(f"package {name}", after, sealed) for name, (sealed, after) in packages]
     if damage.files:
         fields.append(FieldChange("files", f"{damage.files} differ ({', '.join(damage.first)})", "as sealed"))
-    return tuple(fields)
+    return fields
 
 
 def _lock_file(spec: PythonEnvironmentSpec) -> dict[str, Any]:
@@ -147,7 +174,7 @@ def _act(name: str, do: str, kill_after: float, **more: Any) -> Mapping[str, Any
     return {"commands": [command], "kill_after": kill_after}
 
 
-def _build(spec: PythonEnvironmentSpec, build: str) -> Mapping[str, Any]:
+def _build(spec: PythonEnvironmentSpec, build: str, spared: tuple[str, ...] | None) -> Mapping[str, Any]:
     return _act(
         spec.name,
         "build",
@@ -160,6 +187,7 @@ def _build(spec: PythonEnvironmentSpec, build: str) -> Mapping[str, Any]:
         pins=[name.partition("[")[0] for name in spec.pins],
         wheelhouse=spec.wheelhouse,
         keep=spec.keep,
+        spared=spared,
     )
 
 
@@ -168,6 +196,6 @@ def switch(name: str, build: str, rejected: Mapping[str, Any] | None = None) -> 
     return _act(name, "switch", SWITCH_DEADLINE, build=build, rejected=rejected)
 
 
-def collect(name: str, keep: int) -> Mapping[str, Any]:
-    """The action that removes builds beyond the newest `keep` which nobody needs."""
-    return _act(name, "collect", SWITCH_DEADLINE, keep=keep)
+def collect(name: str, keep: int, spared: tuple[str, ...]) -> Mapping[str, Any]:
+    """The action that removes builds beyond the newest `keep` which nobody needs. `spared`: those that other nodes need."""
+    return _act(name, "collect", SWITCH_DEADLINE, keep=keep, spared=spared)

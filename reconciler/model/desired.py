@@ -82,7 +82,8 @@ class PythonEnvironmentSpec:
     """A Python environment as its lock says. `digest` is the lock's (hex SHA-256), `requirements` its text without comments.
 
     `versions`: each distribution and its version; `pins`: those that people chose, which have to import. `wheelhouse`: folder or
-    URL as the node sees it. `keep`: builds that stay. `builder`: the other node that builds it, where all share one folder.
+    URL as the node sees it. `keep`: builds that stay. `shared`: its folder is one mount that several nodes see; `builder`: the
+    other node that builds it there.
     """
 
     name: str
@@ -93,6 +94,7 @@ class PythonEnvironmentSpec:
     pins: tuple[str, ...]
     wheelhouse: str | None = None
     keep: int = 3
+    shared: bool = False
     builder: str | None = None
 
 

@@ -17,6 +17,7 @@ from reconciler.model.plan import WRITING, Action, Change, HoldReason, NodePlan,
 from reconciler.plan.cost import cost
 from reconciler.plan.order import spare, waves
 from reconciler.plan.scope import Scope, judge, probes_of, scope, unique
+from reconciler.plan.shared import explained, others
 from reconciler.plan.stale import digest_of
 
 
@@ -48,10 +49,12 @@ def build_plan(
 ) -> Plan:
     """The plan for every node in `observed`. Total: each declared resource that was selected appears on each node that answered."""
     room = spare(desired, observed)
-    nodes = {
-        name: _node_plan(desired.nodes[name], state, known.converged.get(name, {}), selection, spare=room)
-        for name, state in observed.nodes.items()
-    }
+
+    def planned(name: str, state: NodeState | Failure) -> NodePlan:
+        known_here, seen = known.converged.get(name, {}), others(desired, observed, name)
+        return _node_plan(desired.nodes[name], state, known_here, selection, spare=room, seen=seen)
+
+    nodes = explained(desired, {name: planned(name, state) for name, state in observed.nodes.items()})
     return Plan(
         plan_id,
         created,
@@ -67,12 +70,18 @@ def build_plan(
 
 
 def _node_plan(
-    node: DesiredNode, state: NodeState | Failure, converged: Mapping[str, str], selection: Selection, *, spare: bool
+    node: DesiredNode,
+    state: NodeState | Failure,
+    converged: Mapping[str, str],
+    selection: Selection,
+    *,
+    spare: bool,
+    seen: Mapping[ResourceId, tuple[Facts | None, ...]],
 ) -> NodePlan:
     if isinstance(state, Failure):
         return NodePlan(node.name, failure=state)
     found = scope(node, state.facts, selection)
-    found = replace(found, context=replace(found.context, spare=spare))
+    found = replace(found, context=replace(found.context, spare=spare, others=seen))
     hold = HoldReason("StepRunning", {"steps": list(state.running)}) if state.running else found.hold
     if hold:
         changes = tuple(Change(r.id, Action.HOLD, r.origin, spec_digest(r.spec), hold=hold) for r in found.resources)

@@ -84,7 +84,7 @@ def _build(build: Build) -> dict[str, Any]:
         "lock": build.lock,
         "made": build.made,
         "bytes": build.size,
-        "users": list(build.users),
+        "users": list(build.users or ()),
         "damage": {"packages": {n: list(v) for n, v in damage.packages.items()}, "files": damage.files} if damage else None,
     }
 

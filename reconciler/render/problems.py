@@ -122,6 +122,8 @@ _OTHERS = {
     "environment-no-packages": "environment '{found}' has no packages: nothing to build",
     "environment-no-python": "environment '{found}' says no python, and its stack says none: write python: 3.12",
     "builder-not-shared": "a builder is for environments that are shared: write {{type: shared, builder: NODE}}",
+    "builder-lacks": "{builder} builds environment '{found}' for all, and does not have it: add it to that node's environments",
+    "shared-two-locks": "environment '{found}' is shared and has one link, but {node} wants {lock} and {other} wants {another}",
     "lock-missing": "environment '{found}' has no lock {lock}: run `reconcile pin` and commit it",
     "lock-unreadable": "the lock {lock} cannot be read ({reason})",
     "lock-differs": "{lock} has {name} {version}, declared is {found}: run `reconcile pin` and commit it",

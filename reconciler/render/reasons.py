@@ -114,6 +114,11 @@ _SENTENCES = {
     # Python environments
     "RolledBack": "{by} rolled back from lock {lock}: held until the lock changes (`reconcile env rollback --to` takes it back)",
     "BuilderFirst": "{builder} builds it for all; this node has not seen that build yet",
+    "BuilderFailed": "{builder} builds it for all, and could not be asked ({inner}): nobody else does",
+    "BuilderHeld": "{builder} builds it for all, and is held there: {inner}",
+    "NoSharedMount": "environments are shared, and nothing is mounted at {detail} on this node: nothing is built there",
+    "NotTheBuilder": "{environment} is shared: {builder} builds it for all and moves its link; say --on {builder}",
+    "SharerUnknown": "{node} sees the builds of {environment} too, and cannot say which it uses ({inner}): nothing is removed",
     "NoPythonSeries": "the node has no python{python}",
     "NoInstaller": "the node has neither uv nor the pip that comes with python{python} (ensurepip): nothing can install there",
     "NoWheelhouse": "the manifests do not say where this node finds the wheelhouse: mirrors.wheels",

@@ -95,6 +95,7 @@ class Resolver:
                 stack=stack.name if stack else None,
                 distributions=stack.distributions if stack else (),
             )
+        builds.check_shared(nodes)
         rollout = self._rollout(site, nodes)
         return DesiredState(site.name, revision, _digest(site.name, tree), nodes, rollout)
 

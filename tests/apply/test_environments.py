@@ -118,6 +118,7 @@ def test_damage_is_shown_and_healed_as_a_new_build_while_a_process_goes_on(env: 
     shown = env.fields()
     assert shown["build"] == (old.name, f"{old.name[:-2]}-2")
     assert shown["files"][1] == "as sealed"
+    assert shown["users"] == (f"pid {user.pid}", f"stay on {old.name}")
     assert {k: v for k, v in shown.items() if k.startswith("package")} == SHOWN.get(how, {})
     assert env.change().reason == "drift"
     env.converge()
@@ -134,7 +135,8 @@ def test_a_build_that_lost_its_seal_stays_while_it_is_used(env: Env) -> None:
     user = subprocess.Popen((str(old / "bin/python"), "-c", "input()"), stdin=subprocess.PIPE, cwd="/")
     try:
         (old / ".sealed.json").unlink()
-        assert env.fields() == {"build": (old.name, f"{old.name[:-2]}-2"), "seal": (None, "whole")}
+        users = (f"pid {user.pid}", f"stay on {old.name}")
+        assert env.fields() == {"build": (old.name, f"{old.name[:-2]}-2"), "seal": (None, "whole"), "users": users}
         env.converge()
         assert env.linked.name == f"{old.name[:-2]}-2"
         assert (old / "bin/python").exists()
@@ -161,6 +163,7 @@ def _garbage(env: Env) -> None:
 
 FAULTS: dict[str, tuple[Any, str]] = {
     "an-altered-wheel": (lambda env: wheel(env.house, "beta", "1.0", files={"beta.py": "# another\n"}), "hash"),
+    "an-altered-hash-in-the-lock": (lambda env: env.pinned.update(beta=Pinned("beta", "1.0", ("0" * 64,))), "hash"),
     "an-import-that-fails": (
         lambda env: env.lock({"alpha": "1.0"}, alpha={"files": {"alpha.py": "import nowhere\n"}}),
         "No module named",
@@ -175,7 +178,11 @@ FAULTS: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize(
-    ("how", "tool"), [*((how, "uv") for how in FAULTS), ("an-altered-wheel", "pip"), ("a-need-that-is-not-locked", "pip")]
+    ("how", "tool"),
+    [
+        *((how, "uv") for how in FAULTS),
+        *((how, "pip") for how in ("an-altered-wheel", "an-altered-hash-in-the-lock", "a-need-that-is-not-locked")),
+    ],
 )
 def test_a_build_that_fails_is_never_linked_and_leaves_nothing(env: Env, how: str, tool: str) -> None:
     if tool == "pip":
@@ -230,7 +237,7 @@ def test_what_a_node_lacks_is_a_hold(env: Env) -> None:
 
     assert code(wheelhouse=None) == "NoWheelhouse"
     assert code(wheelhouse=str(env.house / "nowhere")) == "WheelhouseUnreadable"
-    assert code(builder="gpu02") == "BuilderFirst"
+    assert code(shared=True) == "NoSharedMount"
     env.root.mkdir(parents=True)
     (env.root / "t").mkdir()
     assert code() == "NotALink"

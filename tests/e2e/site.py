@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -99,8 +100,10 @@ class Site:
 
     @classmethod
     def reference(cls, lab: Lab, folder: Path) -> Site:
-        """The repository's own lab site, with the addresses and keys of this lab; without its GPU driver, which restarts every node
-        and has tests of its own (test_driver.py)."""
+        """The repository's own lab site, with the addresses and keys of this lab.
+
+        Without what its GPUs bring, takes long and has tests of its own: the driver, which restarts each node, and the environment.
+        """
         site = cls(lab, folder / "repo", folder / "state")
         site.repo.mkdir(parents=True)
         for source in sorted(p for p in REFERENCE.rglob("*") if p.is_file()):
@@ -108,7 +111,9 @@ class Site:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(source.read_bytes())
         manifest = site.repo / "site.yaml"
-        text = manifest.read_text().replace("10.88.0.", f"{lab.config.subnet}.").replace("  driver: 580.95.05\n", "")
+        text = manifest.read_text().replace("10.88.0.", f"{lab.config.subnet}.")
+        text, left_out = re.subn("^  gpus: .*\n", "", text, flags=re.MULTILINE)
+        assert left_out == 1
         manifest.write_text(text.replace("/run/reconcile-lab/id_ed25519", str(lab.identity)))
         lock = site.repo / "locks" / "lab" / "system-centos-stream-9.txt"
         lock.write_text("".join(line for line in lock.read_text().splitlines(keepends=True) if not line.endswith(OF_DRIVER)))

@@ -15,7 +15,8 @@ LOCKS = {letter: letter * 64 for letter in "abc"}
 
 def spec(said: Mapping[str, Any]) -> PythonEnvironmentSpec:
     """An environment of the lock that is all a."""
-    about = {"wheelhouse": said.get("wheelhouse", "/srv/wheels"), "builder": said.get("builder")}
+    about = {name: said[name] for name in ("builder", "shared") if name in said}
+    about["wheelhouse"] = said.get("wheelhouse", "/srv/wheels")
     versions, text = (("numpy", "2.1"), ("torch", "2.13.0+cpu")), "numpy==2.1 \\\n    --hash=sha256:0\n"
     return PythonEnvironmentSpec(said["environment"], "3.11", LOCKS["a"], text, versions, ("torch[opt]",), **about)
 
@@ -24,10 +25,14 @@ def answer(found: Mapping[str, Any]) -> Raw:
     """The fragment's answer."""
     if "raw" in found:
         return raw(found["raw"])
+    if found.get("mounted") is False:
+        return Raw(b'{"mounted": false}', status=0)
     link = {"target": found["link"]} if "link" in found else {"error": found.get("link_error", "missing")}
     about: dict[str, Any] = {"link": link, "builds": {b: _build(b, how) for b, how in found.get("builds", {}).items()}}
     gone = found.get("rejected")
     about["rejected"] = {"lock": LOCKS[gone], "by": "ada@desk", "at": 1.0} if gone else None
+    for build, users in found.get("users", {}).items():
+        about["builds"][build]["users"] = users
     if "needs" in found:
         about |= {"python": "/usr/bin/python3.11", "installer": "uv", "wheels": {"missing": []}, **found["needs"]}
     return Raw(json.dumps(about).encode(), status=0)

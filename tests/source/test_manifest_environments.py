@@ -162,6 +162,17 @@ def test_one_lock_for_several_stacks(tmp_path: Path) -> None:
     assert names(folder) == {"n1": ["train"], "n2": []}
 
 
+def test_a_shared_environment_has_one_lock_for_it_has_one_link(tmp_path: Path) -> None:
+    stacks = STACK + "\nt: {extends: s, environments: {train: {lock: locks/t.txt}}}"
+    spec = "  versions: s\n  environments: [train]\n  environmentLocation: shared\n  nodes: {n1: , n2: {versions: t}, n3: }\n"
+    folder = make(tmp_path, spec=spec, stack=stacks)
+    (folder / "locks/t.txt").write_text(lock("numpy-x==2.1", "torch==2.13.0"))
+    wanted = "n1 wants locks/s/train.txt and n2 wants locks/t.txt"
+    assert said(folder) == [f"c.yaml:7:24: environment 'train' is shared and has one link, but {wanted}"]
+    (folder / "locks/t.txt").write_text(GOOD)
+    assert said(folder) == []
+
+
 @pytest.mark.parametrize(("said_", "builder"), [("shared", "n1"), ("{type: shared, builder: n2}", "n2")])
 def test_a_shared_environment_has_one_builder(tmp_path: Path, said_: str, builder: str) -> None:
     spec = f"  versions: s\n  environments: [train]\n  environmentLocation: {said_}\n  nodes: {{n1: , n2: , n3: }}\n"

@@ -44,7 +44,9 @@ def _line(resource: Resource) -> str:
         said = f" content {content} enabled {spec.enabled} state {spec.state}"
     elif isinstance(spec, GpuDriverSpec):
         first = spec.packages[0]
-        said = f" {spec.version}, {len(spec.packages)} packages with {first.name} {first.locked}, stream {spec.stream}, {spec.gpus} GPUs"
+        said = (
+            f" {spec.version}, {len(spec.packages)} packages, {first.name} {first.locked}, stream {spec.stream}, {spec.gpus} GPUs"
+        )
     elif isinstance(spec, PythonEnvironmentSpec):
         said = f" python {spec.python}, {len(spec.versions)} packages of which {', '.join(spec.pins)}, from {spec.wheelhouse}"
     return f"    {resource.id}{said}{' on ' + ', '.join(limits) if limits else ''} ({resource.origin})"

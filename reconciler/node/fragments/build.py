@@ -57,7 +57,7 @@ def _build(arguments: Dict[str, Any]) -> None:
     folder = builds.home(arguments["path"], arguments["name"])
     build = os.path.join(folder, arguments["build"])
     state.make_directories(folder, 0o755)
-    _remove_halves(arguments["path"], arguments["name"])
+    _remove_halves(arguments)
     if builds.read_json(os.path.join(build, builds.SEAL)) is None:
         if os.path.exists(build):
             raise Failed("%s is in use, and not a whole build" % build)
@@ -75,13 +75,14 @@ def _build(arguments: Dict[str, Any]) -> None:
     collect(arguments)
 
 
-def _remove_halves(path: str, name: str) -> None:
+def _remove_halves(arguments: Dict[str, Any]) -> None:
     """Builds that were cut off; nobody else builds while this lease is held. One whose seal somebody took is left to its users."""
+    path, name, spared = arguments["path"], arguments["name"], arguments["spared"]
     folder, link = builds.home(path, name), builds.linked(path, name).get("target")
     halves = [b for b in builds.builds(folder) if builds.read_json(os.path.join(folder, b, builds.SEAL)) is None]
     used = builds.users(path, name) if halves else {}
-    for build in halves:
-        if build != link and not used[build]:
+    for build in halves if spared is not None else ():
+        if build != link and build not in spared and not used[build]:
             shutil.rmtree(os.path.join(folder, build))
     shutil.rmtree(os.path.join(folder, CACHE), ignore_errors=True)
 
@@ -127,9 +128,15 @@ def _install(python: str, base: str, lock: str, arguments: Dict[str, Any], cache
     if wheel is None:
         raise Failed("there is neither uv nor the pip that comes with %s" % base)
     pip = [python, os.path.join(wheel, "pip")]
-    common = ["--isolated", "--disable-pip-version-check", "--no-cache-dir"]
+    common = ["--isolated", "--disable-pip-version-check", "--no-cache-dir", *_trusted(arguments["wheelhouse"])]
     _call([*pip, "install", "--quiet", "--no-compile", *common, "--no-warn-script-location", *where])
     _call([*pip, "check", *common])  # not quiet: that hides what is wrong
+
+
+def _trusted(wheelhouse: str) -> List[str]:
+    """pip passes over plain http of other hosts unless it is told not to; what it takes there has to have the lock's hash."""
+    scheme, _, rest = wheelhouse.partition("://")
+    return ["--trusted-host", rest.partition("/")[0].rpartition("@")[2]] if scheme == "http" else []
 
 
 def _call(argv: List[str], stdin: str = "", deadline: float = 3600.0) -> None:
@@ -221,8 +228,14 @@ def _switch_to(arguments: Dict[str, Any]) -> None:
 
 
 def collect(arguments: Dict[str, Any]) -> None:
-    """Remove sealed builds beyond the newest `keep`; never the linked one, and none that a process or a hold needs."""
-    path, name = arguments["path"], arguments["name"]
+    """Remove sealed builds beyond the newest `keep`; never the linked one, and none that a process or a hold needs.
+
+    `spared`: builds that other nodes use, which see the same folder; None: not all of them could be asked, and nothing goes.
+    """
+    path, name, spared = arguments["path"], arguments["name"], arguments["spared"]
+    if spared is None:
+        print("nothing is removed: not every node that sees these builds said what it uses")
+        return
     folder, link = builds.home(path, name), builds.linked(path, name).get("target")
     seals = {b: builds.read_json(os.path.join(folder, b, builds.SEAL)) for b in builds.builds(folder)}
     newest = sorted((b for b, seal in seals.items() if seal), key=lambda b: -float((seals[b] or {}).get("made", 0)))
@@ -230,7 +243,7 @@ def collect(arguments: Dict[str, Any]) -> None:
     kept = [b for b in newest if b == link] + [b for b in newest if b != link]
     used = builds.users(path, name) if len(kept) > arguments["keep"] else {}
     for build in kept[arguments["keep"] :]:
-        if not used.get(build):
+        if build not in spared and not used.get(build):
             place = os.path.join(folder, build)
             os.unlink(os.path.join(place, builds.SEAL))  # half a build is none
             shutil.rmtree(place)

@@ -6,13 +6,18 @@ import os
 import re
 import shutil
 import sys
+import time
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from reconciler.node.work import CODES, ENVIRONMENT
 
 SEAL = ".sealed.json"  # written last: a build without it never counts
 REJECTED = "rejected.json"
+BY_NAME = " by name"  # what such a process imports later comes from where the name leads by then
 HOLDS = ".holds"  # BUILD.holds/: while a file is in it, somebody needs the build
+MOUNTS = "/proc/self/mountinfo"
+TICKS = 1.0  # seconds: how coarse the stamps of links and processes are, with room to spare
+CLOCKS_APART = 60.0  # seconds: what a process started sooner after the link moved uses cannot be told on a shared mount
 SHOWN = 3
 _ID = re.compile(r"([0-9a-f]{12})-([0-9]+)")
 
@@ -26,12 +31,27 @@ def canonical(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
+def mounted(path: str) -> bool:
+    """Whether a file system is mounted just there. Raises OSError where it does not answer."""
+    try:
+        os.stat(os.path.join(path, "."))  # one that is mounted at the first visit is mounted now
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    real, kind = os.fsencode(os.path.realpath(path)), b""
+    with open(MOUNTS, "rb") as f:
+        for line in f:  # proc(5): the fifth word is the point, the type stands behind the dash; the last one hides the others
+            front, _, back = line.partition(b" - ")
+            point = re.sub(rb"\\([0-3][0-7]{2})", lambda m: bytes([int(m.group(1), 8)]), front.split(b" ")[4])
+            kind = back.split(b" ")[0] if point == real else kind
+    return kind not in (b"", b"autofs")
+
+
 def read_json(path: str) -> Optional[Dict[str, Any]]:
-    """A file that was written whole by us; None where it is missing or is not one."""
+    """A file that was written whole by us; None where it is missing or is not one. Raises OSError where that cannot be told."""
     try:
         with open(path) as f:
             found = json.load(f)
-    except (OSError, ValueError):
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError):
         return None
     return found if isinstance(found, dict) else None
 
@@ -143,20 +163,23 @@ def _build(folder: str, name: str, judged: bool, sizes: bool) -> Dict[str, Any]:
 def look(arguments: Dict[str, Any]) -> Dict[str, Any]:
     """`path`, `name`; `lock` (12 hex digits), `python` (a series), `versions` and `wheelhouse` of what is wanted.
 
-    Only what is linked and what has the wanted lock is compared with its seal. With `sizes` all are, and bytes and users of each
-    are told. Without `judge` none is.
+    Only what is linked and what has the wanted lock is compared with its seal. With `sizes` all are, and the bytes of each are
+    told. Without `judge` none is. Users are told where the link will move, with `sizes`, and where `users` asks for them.
+    `shared`: where nothing is mounted at `path`, that is all that is told: what lies there is not what all see.
     """
     path, name = arguments["path"], arguments["name"]
+    if arguments.get("shared") and not mounted(path):
+        return {"mounted": False}
     folder, link, lock = home(path, name), linked(path, name), arguments.get("lock")
     sizes, judge = bool(arguments.get("sizes")), arguments.get("judge", True)
     meant = [b for b in builds(folder) if judge and (sizes or b == link.get("target") or b[:12] == lock)]
     found = {b: _build(folder, b, b in meant, sizes) for b in builds(folder)}
     answer: Dict[str, Any] = {"link": link, "builds": found, "rejected": read_json(os.path.join(folder, REJECTED))}
-    if sizes:
+    usable = [b for b, about in found.items() if b[:12] == lock and about["sealed"] and not about["damage"]]
+    if sizes or arguments.get("users") or (lock and link.get("target") not in usable):
         used = users(path, name)
         for build, about in found.items():
             about["users"] = sorted(used.get(build, ()))
-    usable = any(b[:12] == lock and about["sealed"] and not about["damage"] for b, about in found.items())
     if lock and not usable:  # it has to be built: can it be?
         answer.update(python=interpreter(arguments["python"]), installer=installer(arguments["python"]))
         wheelhouse = arguments.get("wheelhouse")
@@ -165,13 +188,15 @@ def look(arguments: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def users(path: str, name: str) -> Dict[str, List[str]]:
-    """Build -> who needs it: `pid N`, or the name of a hold.
+    """Build -> who needs it: `pid N`, `pid N by name`, or the name of a hold.
 
     A process uses a build that its program, folder, mapped files or arguments lie in. One that was started by the environment's
-    name before the link moved last uses a build that cannot be told any more: then it uses every one.
+    name uses what is linked; before the link moved last, that was a build that cannot be told any more: then it uses every one.
+    Where the builds are on a mount, another clock than this node's may say when that was.
     """
     folder, link = home(path, name), os.path.join(path, name)
-    names = builds(folder)
+    apart = CLOCKS_APART if mounted(path) else TICKS
+    names, target = builds(folder), linked(path, name).get("target")
     found: Dict[str, List[str]] = {b: _holds(os.path.join(folder, b)) for b in names}
     try:
         moved = os.lstat(link).st_mtime
@@ -180,10 +205,11 @@ def users(path: str, name: str) -> Dict[str, List[str]]:
     for pid in filter(str.isdigit, os.listdir("/proc")):
         said = _said(pid)
         mine = [b for b in names if (os.path.join(folder, b) + "/").encode() in said]
-        if not mine and (link + "/").encode() in said and _started(pid) < moved:
-            mine = names
+        how = ""
+        if not mine and (link + "/").encode() in said:
+            mine, how = names if _started(pid) < moved + apart else [b for b in names if b == target], BY_NAME
         for build in mine:
-            found[build].append("pid " + pid)
+            found[build].append("pid " + pid + how)
     return found
 
 
@@ -212,8 +238,11 @@ def _said(pid: str) -> bytes:
 
 
 def _started(pid: str) -> float:
-    """Unix time; now where the process has ended."""
+    """Unix time; never, where the process has ended. The stamps of its folder say when somebody first looked, not when it began."""
     try:
-        return os.stat("/proc/" + pid).st_ctime
+        with open("/proc/%s/stat" % pid, "rb") as f:
+            ticks = int(f.read().rpartition(b")")[2].split()[19])  # proc(5): field 22, and the second one ends with the parenthesis
     except OSError:
         return float("inf")
+    with open("/proc/uptime") as f:
+        return time.time() - float(f.read().split()[0]) + ticks / os.sysconf("SC_CLK_TCK")
