@@ -18,7 +18,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from demo import environments
+from demo import driver, environments
 from demo.shown import Done, Promises, environment, heading, shown
 from demo.site import ASIDE, Site, installed, stamp, transactions, written
 from lab import Lab, LabError
@@ -26,7 +26,7 @@ from lab.shell import run
 
 STAND_IN = (
     "STAND-IN: the nodes' systemd, sshd, dnf and rpm are real; their packages, kernel version and CentOS userland are the lab's, "
-    "and they have no GPU"
+    "and their GPUs, the driver's module and nvidia-smi are played"
 )
 TIMES = "demo-times.json"
 
@@ -52,6 +52,7 @@ class Demo:
         self.from_git()
         self.nothing_twice()
         self.drift_by_hand()
+        driver.downgraded_by_hand(self)
         environments.installed_by_hand(self)
         self.looking_back()
         self.a_change_in_git()
@@ -63,8 +64,13 @@ class Demo:
         print(self.site.git("log", "--oneline").strip())
         self.expect(self.reconcile("validate"), 0, r"valid: .*3 nodes")
         self.expect(self.reconcile("plan"), 0, r"\d+ changes on 3 nodes: .*")
+        boots = driver.boots(self.lab)
         self.expect(self.reconcile("apply"), 0, r"\d+ changes on 3 nodes")
         self.on_all("numactl", "2.0.19-3.el9")
+        driver.loaded_on_all(self, boots)
+        environments.on_all(self, "1.0")
+        units = {name: node.run("systemctl is-active site-watch").stdout.strip() for name, node in self.lab.nodes.items()}
+        self.promises.check("systemd on every node: site-watch.service is active", set(units.values()) == {"active"}, units)
 
     def on_all(self, package: str, version: str) -> None:
         """Asked of rpm on each node, not of reconcile."""
@@ -111,7 +117,7 @@ class Demo:
     def looking_back(self) -> None:
         heading("what happened, and how the nodes are")
         self.expect(self.reconcile("status"), 0, r".*all as planned.*")
-        self.expect(self.reconcile("history"), 0, r"3 applies")
+        self.expect(self.reconcile("history"), 0, r"4 applies")
 
     def a_change_in_git(self) -> None:
         heading("a change in Git")
@@ -119,8 +125,8 @@ class Demo:
         self.site.replace("site-tools: 1.0", "site-tools: 2.0")
         environments.relock(self.lab, self.site.clone, "1.0", "2.0")
         print(f"committed and pushed: {self.site.push('tmux 3.2a-5.el9, site-tools 2.0')}")
-        self.expect(self.reconcile("plan", "--detailed-exitcode"), 2, r"5 changes on 3 nodes: .*")
-        self.expect(self.reconcile("apply"), 0, "5 changes on 3 nodes")
+        self.expect(self.reconcile("plan", "--detailed-exitcode"), 2, r"6 changes on 3 nodes: .*")
+        self.expect(self.reconcile("apply"), 0, "6 changes on 3 nodes")
         self.on_all("tmux", "3.2a-5.el9")
         environments.on_all(self, "2.0")
         self.expect(self.reconcile("plan", "--detailed-exitcode"), 0, "0 changes: .*")

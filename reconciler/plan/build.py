@@ -109,7 +109,7 @@ def _file(draft: Draft) -> tuple[Mapping[str, Any], ...]:
 def _change(resource: Resource, verdict: Verdict, known: Mapping[str, str], steps: tuple[Step, ...]) -> Change:
     digest = spec_digest(resource.spec)
     reason = None
-    if verdict.action in WRITING:
+    if verdict.action in WRITING or any(field.moves for field in verdict.fields):  # the latter: known to differ, and held
         # it was like this once, and Git says the same still: so the node moved
         reason = Reason.DRIFT if known.get(str(resource.id)) == digest else Reason.GIT
     numbers = tuple(s.number for s in steps if resource.id in s.resources)

@@ -38,9 +38,10 @@ def saved_as(path: str) -> str:
     return f"saved as {safe(path)}: `reconcile apply {safe(path)}` carries out exactly this, once"
 
 
-def drift(drifted: int, pending: int, style: Style) -> str:
+def drift(drifted: int, held: int, pending: int, style: Style) -> str:
     """The verdict of `drift`."""
-    also = f", {pending} pending (Git changed; see `reconcile plan`)" if pending else ""
+    also = f", {held} held" if held else ""
+    also += f", {pending} pending (Git changed; see `reconcile plan`)" if pending else ""
     return style(f"drift: {count(drifted, 'resource')}", "bold", "red" if drifted else "green") + also
 
 

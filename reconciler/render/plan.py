@@ -87,7 +87,9 @@ def _sections(plan: Plan, only: Reason | None) -> Iterable[tuple[tuple[str, ...]
 
 def _change(change: Change, style: Style) -> list[str]:
     sign = style(SIGNS[change.action], COLOURS[change.action])
-    why = f"held: {sentence(change.hold.code, change.hold.data)}" if change.hold else WHY[change.reason] if change.reason else ""
+    words = [WHY[change.reason]] if change.reason else []
+    words += [f"held: {sentence(change.hold.code, change.hold.data)}"] if change.hold else []
+    why = ", ".join(words)
     out = [f"  {sign} {safe(change.id)}  {style(why, 'dim')}  {style(safe(change.origin), 'dim')}"]
     fields = [field for field in change.fields if not (change.diff and field.path == "content")]
     if change.id.kind == "GpuDriver" and fields:

@@ -80,7 +80,7 @@ def test_a_process_on_a_gpu_holds_it_until_it_ends(site_and_node: tuple[Site, La
     pid = node.run("systemctl show --property=MainPID --value train").stdout.strip()
     found = site.run("apply")
     assert found.code == 2
-    assert f"held: pid {pid} (unit train.service) uses GPU 3" in found.stdout
+    assert f"git change, held: pid {pid} (unit train.service) uses GPU 3" in found.stdout
     assert f"packages {OLD}-1.el9 -> {NEW}; module on disk {OLD} -> {NEW}; loaded {OLD} until the reboot" in found.stdout
     assert (loaded(node), truth.rpm(node, "libnvidia-ml")) == (OLD, f"{OLD}-1.el9")
     node.run("systemctl stop train")
@@ -147,7 +147,7 @@ def test_a_module_that_does_not_load_is_told_and_the_node_is_not_restarted_again
     boot = node.boot_id()
     again = site.run("apply")
     assert again.code == 2
-    assert f"held: a reboot did not load {NEW}" in again.stdout
+    assert f"git change, held: a reboot did not load {NEW}" in again.stdout
     assert node.boot_id() == boot
     node.gpus.heal()
     node.reboot()
