@@ -20,8 +20,9 @@ LANES = (*MARKS, ACCEPTANCE)
 NEED_LAB = ("lab", "deep", ACCEPTANCE)  # a deep matrix or a promise may boot nodes
 RED = 1
 WORKERS = min(4, os.cpu_count() or 1)
-# nodes of the lab are shared by its tests; what needs no lab runs side by side
-SIDE_BY_SIDE = {"fast": ("-n", str(WORKERS), "--dist", "worksteal") if WORKERS > 1 else ()}
+# each process boots a lab of its own; tests that share a fixture stay together, and those of one folder near each other
+LABS = ("-n", str(WORKERS), "--dist", "loadgroup", "--no-loadscope-reorder")
+SIDE_BY_SIDE = {"fast": ("-n", str(WORKERS), "--dist", "worksteal"), "lab": LABS, "deep": LABS} if WORKERS > 1 else {}
 
 
 def missing_for_lab() -> str:
@@ -40,7 +41,9 @@ def say(text: str) -> None:
 
 
 def coverage(*argv: str) -> int:
-    return subprocess.run((sys.executable, "-m", "coverage", *argv), cwd=ROOT, check=False).returncode
+    # thousands of processes import reconciler/: each would compile it anew where the caller's environment forbids keeping that
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return subprocess.run((sys.executable, "-m", "coverage", *argv), cwd=ROOT, env=kept, check=False).returncode
 
 
 def run_tests(lane: str, arguments: Sequence[str]) -> int:

@@ -163,11 +163,18 @@ def test_unknown_node_names_the_nearest(lab: Lab) -> None:
 
 # ---- a second lab beside the first
 
-MINE = re.compile(r"labtwo|10\.88\.9\.|reconcile-lab-(?:face|base|rpm|deb)")
+SCRATCH = re.compile(r"reconcile-lab-(?:face|base|rpm|deb)-(\d+)-")
 
 
-def footprint() -> dict[str, list[str]]:
-    """Everything of the host that the second lab touches, or that all labs share."""
+def others(line: str) -> bool:
+    """Whether it is of a build that another process is at: a lab that starts at this moment."""
+    pids = SCRATCH.findall(line)
+    return any(int(pid) != os.getpid() and Path("/proc", pid).exists() for pid in pids)
+
+
+def footprint(lab: LabConfig) -> dict[str, list[str]]:
+    """Everything of the host that this lab touches, or that all labs share."""
+    mine = re.compile(rf"{lab.name}\b|{re.escape(lab.subnet)}\.|{SCRATCH.pattern}")
     sysctls = ("fs/inotify/max_user_instances", "net/ipv4/ip_forward")
     lines = {
         "links": host("ip", "-o", "link").stdout.splitlines(),
@@ -179,47 +186,48 @@ def footprint() -> dict[str, list[str]]:
         "files": [str(path) for path in (*Path("/run").iterdir(), *Path("/dev/shm").iterdir())],
         "processes": host("ps", "-eo", "pid,args").stdout.splitlines(),
     }
-    found = {what: [line for line in all_ if MINE.search(line)] for what, all_ in lines.items()}
+    found = {what: [line for line in all_ if mine.search(line) and not others(line)] for what, all_ in lines.items()}
     return found | {"sysctls": [Path("/proc/sys", key).read_text() for key in sysctls]}
 
 
-def settled_footprint(wanted: dict[str, list[str]]) -> dict[str, list[str]]:
+def settled_footprint(lab: LabConfig, wanted: dict[str, list[str]]) -> dict[str, list[str]]:
     """The footprint, once the kernel has finished taking things away."""
     end = time.monotonic() + 10
-    while (found := footprint()) != wanted and time.monotonic() < end:
+    while (found := footprint(lab)) != wanted and time.monotonic() < end:
         time.sleep(0.1)
     return found
 
 
 @pytest.fixture
-def second() -> LabConfig:
-    return LabConfig(name="labtwo", subnet="10.88.9")
+def second(lab: Lab) -> LabConfig:
+    """Beside this lab, and beside those of other processes that run tests."""
+    return lab.config.beside(99)
 
 
 def test_second_lab_comes_and_goes_without_a_trace(lab: Lab, second: LabConfig) -> None:
     boots = {name: node.boot_id() for name, node in lab.nodes.items()}
-    before = footprint()
+    before = footprint(second)
     assert not any(found for what, found in before.items() if what != "sysctls")
     other = Lab(second)
     try:
         other.up(nodes=1, options={"gpu02": "mem=512M,disk=host"})
-        assert other.nodes["gpu01"].address == "10.88.9.11"
-        assert "10.88.9.1:8000" in other.nodes["gpu01"].run("cat /etc/yum.repos.d/lab.repo").stdout
+        assert other.nodes["gpu01"].address == f"{second.subnet}.11"
+        assert f"{second.gateway}:8000" in other.nodes["gpu01"].run("cat /etc/yum.repos.d/lab.repo").stdout
         other.nodes["gpu02"].run("dnf -y install tmux")
         other.nodes["gpu02"].loss(50)
-        assert all(footprint()[what] for what in before if what != "files")
+        assert all(footprint(second)[what] for what in before if what != "files")
         assert lab.nodes["gpu01"].run("true").returncode == 0
     finally:
         other.down()
-    assert settled_footprint(before) == before
+    assert settled_footprint(second, before) == before
     assert {name: node.boot_id() for name, node in lab.nodes.items()} == boots
     other.down()  # nothing to do is no error
 
 
 @pytest.mark.parametrize("signal_", [signal.SIGKILL, signal.SIGINT])
 def test_down_after_an_up_that_was_killed_half_way(lab: Lab, second: LabConfig, signal_: signal.Signals) -> None:
-    before = footprint()
-    environment = {**os.environ, "RECONCILE_LAB_NAME": second.name, "RECONCILE_LAB_SUBNET": second.subnet}
+    before = footprint(second)
+    environment = {**os.environ, **second.environment}
     argv = [sys.executable, "-m", "lab", "up", "--nodes", "2"]
     with subprocess.Popen(argv, env=environment, stderr=subprocess.DEVNULL) as up:
         end = time.monotonic() + 60
@@ -233,4 +241,4 @@ def test_down_after_an_up_that_was_killed_half_way(lab: Lab, second: LabConfig, 
         other.up(nodes=2)  # picks up where the first one ended
         assert other.nodes["gpu02"].run("hostname").stdout == "gpu02\n"
     other.down()
-    assert settled_footprint(before) == before
+    assert settled_footprint(second, before) == before
