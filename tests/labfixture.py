@@ -27,11 +27,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "lab" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.lab)
             item.add_marker(pytest.mark.timeout(400))  # the first one also builds the images
-            if shared := _shared(item):
-                item.add_marker(pytest.mark.xdist_group(shared))
+            if group := shared(item):
+                item.add_marker(pytest.mark.xdist_group(group))
 
 
-def _shared(item: pytest.Item) -> str:
+def shared(item: pytest.Item) -> str:
     """The fixtures that a test has in common with others of its module: all of those run in one process, in their order."""
     info: Any = getattr(item, "_fixtureinfo", None)
     found = {name: made[-1] for name, made in info.name2fixturedefs.items()} if info else {}
