@@ -79,7 +79,7 @@ class Lab:
         """
         special = {k: parse_option(f"{k}:{v}") if isinstance(v, str) else v for k, v in (options or {}).items()}
         specs = {name: NodeSpec(name) for name in default_names(nodes, debian)} | special
-        hostdeps.ensure()
+        hostdeps.ensure(_flock(self.config.cache / ".lock"))
         with self._locked():
             present = self.nodes
             wanted = [present.get(name) or LabNode(self.config, spec) for name, spec in specs.items()]

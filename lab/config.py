@@ -4,13 +4,14 @@ import ipaddress
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lab.errors import UsageError
 
 HTTP_PORT = 8000
-_NAME = re.compile(r"[a-z][a-z0-9]{0,7}")  # 8 + '-' + 'gpu01' stays below the 15 characters of an interface name
+_NAME_MOST = 8  # 8 + '-' + 'gpu01' stays below the 15 characters of an interface name
+_NAME = re.compile(rf"[a-z][a-z0-9]{{0,{_NAME_MOST - 1}}}")
 _SUBNET = re.compile(r"\d{1,3}\.\d{1,3}\.\d{1,3}")
 
 
@@ -41,6 +42,18 @@ class LabConfig:
             subnet=environ.get("RECONCILE_LAB_SUBNET") or cls.subnet,
             cache=Path(environ.get("RECONCILE_LAB_CACHE") or cls.cache),
         )
+
+    def beside(self, number: int) -> "LabConfig":
+        """The lab to run beside this one, counted from 1: its name with a number, the subnet that far on, the same cache."""
+        suffix = str(number + 1)
+        first, second, third = map(int, self.subnet.split("."))
+        name = f"{self.name[: _NAME_MOST - len(suffix)]}{suffix}"
+        return replace(self, name=name, subnet=f"{first}.{second}.{(third + number) % 256}")
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables that `from_environment` reads this lab from."""
+        return {"RECONCILE_LAB_NAME": self.name, "RECONCILE_LAB_SUBNET": self.subnet, "RECONCILE_LAB_CACHE": str(self.cache)}
 
     @property
     def network(self) -> str:

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from contextlib import AbstractContextManager
 
 from lab.errors import LabError
 from lab.shell import run, stage
@@ -16,11 +17,20 @@ _PROGRAMS = {  # program: Debian package
 _WITH = {"gcc": ("libc6-dev",)}
 
 
-def ensure() -> None:
-    """Be root, and have every program; LabError says what is wrong."""
+def ensure(lock: AbstractContextManager[None]) -> None:
+    """Be root, and have every program; LabError says what is wrong. `lock` is held while something is installed."""
     if os.geteuid() != 0:
         raise LabError("the lab needs root: it makes namespaces, mounts and a bridge")
-    missing = {package for program, package in _PROGRAMS.items() if shutil.which(program) is None}
+    if _missing():
+        with lock:
+            _install(_missing())  # another lab may have installed it meanwhile
+
+
+def _missing() -> set[str]:
+    return {package for program, package in _PROGRAMS.items() if shutil.which(program) is None}
+
+
+def _install(missing: set[str]) -> None:
     if not missing:
         return
     names = sorted(missing.union(*(_WITH.get(package, ()) for package in missing)))

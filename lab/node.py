@@ -22,6 +22,8 @@ from lab.shell import run, wait_for
 from lab.ssh import answers, ensure_key, ssh_argv, ssh_run
 from lab.supervisor import nspawn_argv
 
+# what a login as root would have; nothing of the host's reaches the node
+_INSIDE = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LANG": "C.UTF-8"}
 SOURCES = Path(__file__).parent.parent  # where `python -m lab...` works
 
 
@@ -125,9 +127,11 @@ class LabNode:
         """The state in which systemd ends its boot, or why that cannot be said."""
         left = max(1.0, end - time.monotonic())
         try:
-            done = self.run("systemctl is-system-running --wait", check=False, timeout=left)
+            done = self.inside("systemctl is-system-running --wait", check=False, timeout=left)
         except subprocess.TimeoutExpired:
             return "systemd does not settle"
+        except NotUpError:
+            return "it went off again"
         return done.stdout.strip() or done.stderr.strip()
 
     def _last_words(self) -> str:
@@ -181,7 +185,7 @@ class LabNode:
         if leader is None:
             raise NotUpError(f"{self.name} is powered off")
         argv = ("nsenter", f"--target={leader}", "--all", "--root", "--wd=/", "/bin/sh", "-c", command)
-        return run(*argv, check=check, timeout=timeout)
+        return run(*argv, check=check, timeout=timeout, env=_INSIDE)
 
     def boot_id(self) -> str:
         return self.run("cat /proc/sys/kernel/random/boot_id").stdout.strip()

@@ -5,24 +5,22 @@ from __future__ import annotations
 import ast
 import string
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from reconciler.render.reasons import _SENTENCES
+from tests.syntax import calls, trees
 
-SOURCES = Path(__file__).parent.parent / "reconciler"
 ERRORS = {"Unreachable", "Garbled", "NodeRefused", "Usage", "StalePlan", "LockHeld", "StateDamaged", "SourceError"}
 RAISERS = ERRORS | {"Refused", "StepFailed", "HoldReason", "held"}
 
 
 def places() -> Iterator[tuple[str, str, set[str]]]:
     """(where, reason, names of the data) of each call whose data can be read from the source."""
-    for path in sorted(SOURCES.rglob("*.py")):
-        for function in ast.walk(ast.parse(path.read_text())):
-            if isinstance(function, ast.FunctionDef):
-                for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
-                    yield from read(call, function, f"{path.relative_to(SOURCES)}:{call.lineno}")
+    for path, tree in trees():
+        for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
+            for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
+                yield from read(call, function, f"{path}:{call.lineno}")
 
 
 def read(call: ast.Call, function: ast.FunctionDef, where: str) -> Iterator[tuple[str, str, set[str]]]:
@@ -78,9 +76,8 @@ def test_a_sentence_has_no_hole(where: str, reason: str, given: frozenset[str]) 
 
 def test_every_reason_has_a_sentence() -> None:
     said = set()
-    for path in SOURCES.rglob("*.py"):
-        for call in (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)):
-            name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-            if name in RAISERS and call.args and isinstance(call.args[0], ast.Constant):
-                said.add(str(call.args[0].value))
+    for _, call in calls():
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        if name in RAISERS and call.args and isinstance(call.args[0], ast.Constant):
+            said.add(str(call.args[0].value))
     assert sorted(said - set(_SENTENCES)) == []

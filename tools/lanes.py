@@ -9,19 +9,23 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
+from lab import Lab, LabConfig
 from tools.sources import ROOT
 
 MARKS = {"fast": "not lab and not deep", "lab": "lab and not deep", "deep": "deep"}
 ACCEPTANCE = "acceptance"
 LANES = (*MARKS, ACCEPTANCE)
 NEED_LAB = ("lab", "deep", ACCEPTANCE)  # a deep matrix or a promise may boot nodes
-RED = 1
+RED, INTERRUPTED = 1, 130
+CRASHES = 4  # processes of tests that are replaced by one with the next number
 WORKERS = min(4, os.cpu_count() or 1)
-# nodes of the lab are shared by its tests; what needs no lab runs side by side
-SIDE_BY_SIDE = {"fast": ("-n", str(WORKERS), "--dist", "worksteal") if WORKERS > 1 else ()}
+# each process boots a lab of its own; tests that share a fixture stay together, and those of one folder near each other
+LABS = ("-n", str(WORKERS), "--dist", "loadgroup", "--no-loadscope-reorder")
+SIDE_BY_SIDE = {"fast": ("-n", str(WORKERS), "--dist", "worksteal"), "lab": LABS, "deep": LABS} if WORKERS > 1 else {}
 
 
 def missing_for_lab() -> str:
@@ -40,12 +44,33 @@ def say(text: str) -> None:
 
 
 def coverage(*argv: str) -> int:
-    return subprocess.run((sys.executable, "-m", "coverage", *argv), cwd=ROOT, check=False).returncode
+    # thousands of processes import reconciler/: each would compile it anew where the caller's environment forbids keeping that
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    with subprocess.Popen((sys.executable, "-m", "coverage", *argv), cwd=ROOT, env=kept) as process:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            process.wait()  # it was interrupted as well, and ends its own processes first
+            raise
+
+
+@contextmanager
+def labs_as_before() -> Iterator[None]:
+    """End the labs that processes of this lane left: one that crashed or was interrupted could not. Those that were up stay up."""
+    first = LabConfig.from_environment()
+    labs = [Lab(first), *(Lab(first.beside(number)) for number in range(1, WORKERS + CRASHES))]
+    mine = [lab for lab in labs if not lab.config.state.exists()]
+    try:
+        yield
+    finally:
+        for lab in mine:
+            lab.down()
 
 
 def run_tests(lane: str, arguments: Sequence[str]) -> int:
     """pytest's exit status for one lane; a lane without any test is red (5) as well."""
-    return coverage("run", "-m", "pytest", "-m", MARKS[lane], *SIDE_BY_SIDE.get(lane, ()), *arguments)
+    with labs_as_before() if lane in NEED_LAB else nullcontext():
+        return coverage("run", "-m", "pytest", "-m", MARKS[lane], *SIDE_BY_SIDE.get(lane, ()), *arguments)
 
 
 def promises() -> list[str]:
@@ -96,7 +121,11 @@ def main(argv: Sequence[str]) -> int:
         say(f"no lane {', '.join(wrong)}; there are: {', '.join(LANES)}")
         return 2
     coverage("erase")
-    status = next((found for lane in lanes if (found := run_lane(lane, arguments))), 0)
+    try:
+        status = next((found for lane in lanes if (found := run_lane(lane, arguments))), 0)
+    except KeyboardInterrupt:
+        say("interrupted")
+        return INTERRUPTED
     report()
     return status
 

@@ -30,7 +30,7 @@ def boot() -> None:
     if driver:
         (onnode.RUN / "loaded").write_text(f"{driver}\n")
         _load(now, driver)
-    shutil.copytree("/sys/class", onnode.RUN / "class", symlinks=True, ignore_dangling_symlinks=True, copy_function=_copy)
+    copy_links(Path("/sys/class"), onnode.RUN / "class")
     onnode.write_files(now)
     (onnode.RUN / "applied.json").write_text(to_json(now))
     _mount(onnode.RUN / "pci", "/sys/bus/pci/devices")
@@ -39,10 +39,9 @@ def boot() -> None:
         _mount(onnode.RUN / "driver", "/proc/driver")
 
 
-def _copy(source: str, target: str) -> None:
-    """/sys/class is links; what few files there are cannot all be read."""
-    if stat.S_IMODE(os.lstat(source).st_mode) & 0o444:
-        Path(target).write_bytes(Path(source).read_bytes())
+def copy_links(source: Path, target: Path) -> None:
+    """/sys/class is links; its few files are made empty and never read: reading zram-control/hot_add adds a device to the host."""
+    shutil.copytree(source, target, symlinks=True, ignore_dangling_symlinks=True, copy_function=lambda _, made: Path(made).touch())
 
 
 def _load(now: NodeState, driver: str) -> None:

@@ -12,7 +12,8 @@ DRIVERS = ("580.82.07", "580.95.05")
 DRIVER_VERSION = "/usr/share/nvidia/driver-version"
 _STANDIN = "/usr/lib/lab-gpus"
 _LIBRARY = "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so"
-_SLOW = "sleep $(cat /etc/lab/slow-seconds 2>/dev/null || echo 4)"  # twice: about 8 s a transaction
+# twice: about 8 s a transaction; and held as long as a test wants
+_SLOW = "while [ -e /etc/lab/slow-held ]; do sleep 0.05; done\nsleep $(cat /etc/lab/slow-seconds 2>/dev/null || echo 4)"
 _CHRONYD = """[Unit]
 Description=chrony, an NTP client/server
 After=network.target

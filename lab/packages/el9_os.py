@@ -21,7 +21,8 @@ ORDINARY = (
     ("lustre-client", "2.16.0", "1.el9"), ("lustre-client", "2.16.1", "1.el9"),
     ("doca-ofed-userspace", "3.2.2", "1.el9"), ("doca-ofed-userspace", "3.2.3", "1.el9"),
 )  # fmt: skip
-_SLOW = "sleep $(cat /etc/lab/slow-seconds 2>/dev/null || echo 4)"  # twice: about 8 s a transaction
+# twice: about 8 s a transaction; and held as long as a test wants
+_SLOW = "while [ -e /etc/lab/slow-held ]; do sleep 0.05; done\nsleep $(cat /etc/lab/slow-seconds 2>/dev/null || echo 4)"
 _CHRONYD = """[Unit]
 Description=NTP client/server
 After=network.target

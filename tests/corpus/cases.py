@@ -18,9 +18,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from reconciler.facts.formats import FORMATS, plain
+from tests.cases import read_yaml
 from tests.corpus.nodes import differences
 
 CORPUS = Path(__file__).parent.parent / "data" / "corpus"
@@ -62,13 +61,13 @@ class Case:
 
 @cache
 def fields(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load((FIELDS / f"{name}.yaml").read_text())
+    found: dict[str, Any] = read_yaml(FIELDS / f"{name}.yaml")
     return found
 
 
 def _case(meta: Path) -> Case:
     name, sample = meta.parent.name, meta.name.removesuffix(".meta.yaml")
-    said = yaml.safe_load(meta.read_text())
+    said = read_yaml(meta)
     (path,) = (p for p in meta.parent.glob(f"{sample}.*") if p != meta)
     expected = {**said["expected"], **fields(name).get("added", {}).get(sample, {})}
     return Case(name, sample, said["origin"], str(said.get("odd", "")), path, expected)

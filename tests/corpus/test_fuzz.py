@@ -69,8 +69,20 @@ def test_a_huge_line(name: str) -> None:
     for piece in range(damage.PIECES):
         answers(name, damage.huge(texts(name)[piece % len(texts(name))], piece, 200_000))
         answers(name, damage.huge("", piece, 200_000))
+    longest = max(texts(name), key=len)
     for sample in texts(name):
-        answers(name, sample * (200_000 // len(sample) + 1))
+        answers(name, repeated(sample, 200_000 if sample == longest else 40_000))
+
+
+@pytest.mark.deep
+@each_format
+def test_every_sample_many_times(name: str) -> None:
+    for sample in texts(name):
+        answers(name, repeated(sample, 200_000))
+
+
+def repeated(sample: str, size: int) -> str:
+    return sample * (size // len(sample) + 1)
 
 
 @each_case

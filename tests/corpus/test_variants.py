@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from reconciler.facts.formats import FORMATS, plain
+from tests.cases import read_yaml
 from tests.corpus.cut import OF_THE_TEXT, wrong
 from tests.corpus.forms import same
 from tests.corpus.nodes import at
@@ -16,7 +16,7 @@ from tests.corpus.nodes import at
 VARIANTS = [
     (path.stem, case)
     for path in sorted((Path(__file__).parent.parent / "data" / "variants").glob("*.yaml"))
-    for case in yaml.safe_load(path.read_text())
+    for case in read_yaml(path)
 ]
 each = pytest.mark.parametrize(("name", "case"), VARIANTS, ids=[f"{name}: {case['name']}" for name, case in VARIANTS])
 

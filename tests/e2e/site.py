@@ -78,13 +78,23 @@ class Running:
     """A call that is still at work."""
 
     process: subprocess.Popen[str]
+    _told: list[str] = field(default_factory=list)
 
     def send(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
 
+    def says(self, words: str) -> None:
+        """Wait until a line on stderr has these words; its end without them is a failure."""
+        assert self.process.stderr is not None
+        for line in iter(self.process.stderr.readline, ""):
+            self._told.append(line)
+            if words in line:
+                return
+        raise AssertionError(f"it never said {words!r}: {''.join(self._told)}")
+
     def result(self, timeout: float = TIMEOUT) -> Result:
         stdout, stderr = self.process.communicate(timeout=timeout)
-        return Result(self.process.returncode, stdout, stderr).plain()
+        return Result(self.process.returncode, stdout, "".join(self._told) + stderr).plain()
 
 
 @dataclass

@@ -120,8 +120,7 @@ def test_a_program_that_hangs_ends_in_time(site: Site, pair: tuple[LabNode, LabN
 
 def fake(node: LabNode, script: str) -> None:
     """Another python3 for whoever logs in, first on the PATH."""
-    text = f"#!/bin/sh\n{script}\n"
-    node.inside(f"printf %s {shlex.quote(text)} > /usr/local/bin/python3; chmod 755 /usr/local/bin/python3")
+    node.inside(f"printf '#!/bin/sh\\n%s\\n' {shlex.quote(script)} > /usr/local/bin/python3; chmod 755 /usr/local/bin/python3")
 
 
 def real(node: LabNode) -> None:
@@ -224,7 +223,8 @@ def test_records_that_cannot_be_trusted_are_never_guessed(site: Site, pair: tupl
 def test_a_clock_that_is_wrong_by_a_day_does_not_matter(site: Site, pair: tuple[LabNode, LabNode], seconds: int) -> None:
     """A lease is neither older nor younger for it, also when the clock moves while one is held."""
     bad = pair[1]
-    bad.run("echo 1 > /etc/lab/slow-seconds; : > /var/log/lab-slow.log; dnf -y remove slow-install")
+    bad.run(": > /var/log/lab-slow.log; dnf -y remove slow-install")
+    truth.hold_slow(bad)
     site.declare(nodes=PAIR, per_node={"gpu02": {"packages": {"slow-install": "present"}}}, files={"/etc/clock": f"{seconds}\n"})
     running = site.start("apply", RECONCILE_LEASE_TTL="10")
     truth.slow_started(bad)
@@ -232,6 +232,7 @@ def test_a_clock_that_is_wrong_by_a_day_does_not_matter(site: Site, pair: tuple[
     truth.wait_until(lambda: abs(truth.wall(bad) - seconds) < 60, "the wrong clock")
     refused = site.other("other").run("apply")
     assert refused.code == 6, refused.text
+    truth.let_go(bad)
     assert running.result().code == 0
     assert "0 changes" in site.ok("apply").verdict
     bad.skew(0)
@@ -243,8 +244,7 @@ def test_a_clock_that_is_wrong_by_a_day_does_not_matter(site: Site, pair: tuple[
 def test_ops_works_through_sudo_and_nosudo_is_refused(small: Small, pair: tuple[LabNode, LabNode]) -> None:
     users = {"gpu01": {"ssh": {"user": "ops"}}, "gpu02": {"ssh": {"user": "nosudo"}}}
     site = small(nodes=PAIR, files={"/etc/by-user": "x\n"}, packages={"tmux": "present"}, per_node=users)
-    planned = site.run("plan")
-    assert planned.code == 4
+    assert site.run("plan").code == 4
     done = site.run("apply")
     assert done.code == 4
     assert "gpu01  converged, 2 changes" in done.stdout

@@ -13,14 +13,13 @@ from tests.e2e.conftest import Small
 from tests.e2e.site import Site
 from tests.e2e.truth import Nodes
 
-SECONDS = "1.5"  # of each of slow-install's two scriptlets: time to do something in between
 AFTER = {"/etc/after": "written after the packages\n"}
 
 
 def slow(lab_nodes: Nodes, small: Small, **declared: Any) -> tuple[Site, LabNode]:
-    """A fresh gpu01, and a site that wants slow-install there and a file afterwards."""
+    """A fresh gpu01, and a site that wants slow-install there and a file afterwards: its transaction runs until `truth.let_go`."""
     node = lab_nodes.one()
-    node.run(f"echo {SECONDS} > /etc/lab/slow-seconds")
+    truth.hold_slow(node)
     return small(packages={"slow-install": "1.0-1.el9"}, files=AFTER, **declared), node
 
 
@@ -48,6 +47,7 @@ def test_the_link_is_cut_while_a_transaction_runs(nodes: Nodes, small: Small) ->
     running = site.start("apply")
     truth.slow_started(node)
     node.cut()
+    truth.let_go(node)
     truth.wait_in(node, "grep -q end /var/log/lab-slow.log")  # it goes on without us
     done = running.result()
     assert done.code == 4
@@ -65,6 +65,7 @@ def test_the_link_is_healed_before_anybody_gave_up(nodes: Nodes, small: Small) -
     running = site.start("apply")
     truth.slow_started(node)
     node.cut()
+    truth.let_go(node)
     truth.wait_in(node, "grep -q end /var/log/lab-slow.log")
     node.heal()
     done = running.result()
@@ -79,16 +80,23 @@ def test_the_controller_is_killed_while_a_transaction_runs(nodes: Nodes, small: 
     truth.slow_started(node)
     running.send(signal.SIGKILL)
     assert running.result().code == -signal.SIGKILL
+    waits = "still runs (package transaction): waiting for it, not repeating it"
     if finished:
+        truth.let_go(node)
         truth.wait_in(node, "grep -q end /var/log/lab-slow.log")
         truth.wait_in(node, "systemctl show -p SubState reconcile-step-1-1 | grep -q exited")
+        again = site.ok("apply")
+        assert waits not in again.stderr
     else:
         planned = site.run("plan")
         assert planned.code == 0
         assert "a step is running on the node: package-transaction" in planned.stdout
-    again = site.ok("apply")
+        second = site.start("apply")
+        second.says(waits)
+        truth.let_go(node)
+        again = second.result()
+        assert again.code == 0, again.text
     assert "took over package transaction: done" in again.stderr
-    assert ("still runs (package transaction): waiting for it, not repeating it" in again.stderr) is not finished
     once(site, node)
 
 
@@ -98,6 +106,7 @@ def test_another_controller_takes_over_after_the_first_was_killed(nodes: Nodes, 
     truth.slow_started(node)
     running.send(signal.SIGKILL)
     running.result()
+    truth.let_go(node)
     other = site.other("other")
     done = other.run("apply")
     while done.code == 6:  # until the dead one's lease ran out
@@ -109,16 +118,16 @@ def test_another_controller_takes_over_after_the_first_was_killed(nodes: Nodes, 
 
 def test_interrupted_once(nodes: Nodes, small: Small) -> None:
     site, node = slow(nodes, small)
-    node.run("echo 4 > /etc/lab/slow-seconds")  # more than the 5 s after which a wait looks whether it is still wanted
     running = site.start("apply")
     truth.slow_started(node)
     running.send(signal.SIGINT)
-    done = running.result()
+    done = running.result()  # although the step runs on: a wait looks every 5 s whether it is still wanted
     assert done.code == 130
     assert "interrupted: no further step begins" in done.stderr
     assert "gpu01  interrupted" in done.stdout
     assert truth.stat(node, "/etc/after") == "none"
     assert [record["exit"] for record in site.journal() if record["type"] == "apply-finished"] == [130]
+    truth.let_go(node)
     again = site.ok("apply")
     assert "took over package transaction: done" in again.stderr
     once(site, node)
@@ -129,13 +138,12 @@ def test_interrupted_twice_ends_at_once(nodes: Nodes, small: Small) -> None:
     running = site.start("apply")
     truth.slow_started(node)
     running.send(signal.SIGTERM)
-    assert running.process.stderr is not None
-    while "interrupted" not in running.process.stderr.readline():
-        pass
+    running.says("interrupted")
     running.send(signal.SIGINT)
     assert running.process.wait(10) == 130
     assert truth.slow_runs(node) == ["start"], "the step went on alone"
     running.result()
+    truth.let_go(node)
     site.ok("apply")
     once(site, node)
 
@@ -153,6 +161,7 @@ def test_interrupted_between_nodes_leaves_the_others_untouched(nodes: Nodes, sma
     assert "gpu[01-02]  interrupted" in done.stdout or "gpu02  interrupted" in done.stdout
     assert truth.transactions(second) == []
     assert truth.steps(second) == []
+    truth.let_go(node)
     site.ok("apply")
     once(site, node)
     assert truth.transactions(second) == ["Install"]
@@ -169,6 +178,7 @@ def test_power_lost_during_a_transaction(nodes: Nodes, small: Small) -> None:
     done = running.result()
     assert done.code == 4, done.text
     assert "gpu01  lost" in done.stdout
+    truth.let_go(node)
     again = site.run("apply")
     assert "took over package transaction: interrupted" in again.stderr
     assert again.code == 0, again.text
@@ -180,7 +190,7 @@ def test_power_lost_during_a_transaction(nodes: Nodes, small: Small) -> None:
 
 def test_rebooted_by_hand_between_two_applies(nodes: Nodes, small: Small) -> None:
     site, node = slow(nodes, small)
-    node.run("echo 0 > /etc/lab/slow-seconds")
+    truth.let_go(node)
     site.ok("apply")
     node.reboot()
     node.wait_ready()
@@ -204,6 +214,7 @@ def test_rebooted_while_a_lease_is_held(nodes: Nodes, small: Small) -> None:
     node.poweroff()
     node.poweron()
     node.wait_ready()
+    truth.let_go(node)
     done = site.other("other").run("apply")
     assert done.code == 0, done.text
     assert truth.rpm(node, "slow-install") == "1.0-1.el9"
@@ -211,18 +222,16 @@ def test_rebooted_while_a_lease_is_held(nodes: Nodes, small: Small) -> None:
 
 def test_interrupted_while_an_earlier_step_is_taken_over(nodes: Nodes, small: Small) -> None:
     site, node = slow(nodes, small)
-    node.run("echo 4 > /etc/lab/slow-seconds")
     first = site.start("apply")
     truth.slow_started(node)
     first.send(signal.SIGKILL)
     first.result()
     second = site.start("apply")
-    assert second.process.stderr is not None
-    while "waiting for it, not repeating it" not in second.process.stderr.readline():
-        pass
+    second.says("waiting for it, not repeating it")
     second.send(signal.SIGINT)
     assert second.result().code == 130
-    assert truth.slow_runs(node)[:1] == ["start"]
+    assert truth.slow_runs(node) == ["start"]
     assert truth.stat(node, "/etc/after") == "none"
+    truth.let_go(node)
     site.ok("apply")
     once(site, node)

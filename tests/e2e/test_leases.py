@@ -15,7 +15,7 @@ PAIR = ("gpu01", "gpu02")
 
 def test_a_second_controller_stops_on_the_whole_cluster(nodes: Nodes, small: Small) -> None:
     first, second = nodes.fresh(*PAIR)
-    first.run("echo 4 > /etc/lab/slow-seconds")
+    truth.hold_slow(first)
     second.run("echo 0 > /etc/lab/slow-seconds")
     site = small(nodes=PAIR, packages={"slow-install": "present"})
     running = site.start("apply")
@@ -36,6 +36,7 @@ def test_a_second_controller_stops_on_the_whole_cluster(nodes: Nodes, small: Sma
         assert held["token"] == 1, "the first one's, and nobody else was given one"
         assert {s["plan"] for s in truth.steps(node)} <= {held["plan"]}
         assert truth.stat(node, "/etc/second") == "none"
+    truth.let_go(first)
     assert running.result().code == 0
     assert truth.transactions(first) == ["Install"]
     assert other.ok("apply").stdout.count("converged") == 1
@@ -44,7 +45,7 @@ def test_a_second_controller_stops_on_the_whole_cluster(nodes: Nodes, small: Sma
 
 def test_two_applies_from_one_state_directory(nodes: Nodes, small: Small) -> None:
     node = nodes.one()
-    node.run("echo 1.5 > /etc/lab/slow-seconds")
+    truth.hold_slow(node)
     site = small(packages={"slow-install": "present"})
     running = site.start("apply")
     truth.slow_started(node)
@@ -54,6 +55,7 @@ def test_two_applies_from_one_state_directory(nodes: Nodes, small: Small) -> Non
     planned = site.run("plan")
     assert planned.code == 0
     assert "not noted in the status" in planned.stderr
+    truth.let_go(node)
     assert running.result().code == 0
     assert truth.slow_runs(node) == ["start", "end"]
 
@@ -61,11 +63,12 @@ def test_two_applies_from_one_state_directory(nodes: Nodes, small: Small) -> Non
 def test_a_frozen_controllers_late_write_is_refused(nodes: Nodes, small: Small) -> None:
     """Frozen, its lease runs out, another takes over; thawed, it must not undo what the other did."""
     node = nodes.one()
-    node.run("echo 1 > /etc/lab/slow-seconds")
+    truth.hold_slow(node)
     site = small(packages={"slow-install": "1.0-1.el9"}, files={"/etc/whose": "the first's\n"})
     running = site.start("apply", RECONCILE_LEASE_TTL="3")
     truth.slow_started(node)
     running.send(signal.SIGSTOP)
+    truth.let_go(node)
     site.declare(packages={"slow-install": "1.0-1.el9"}, files={"/etc/whose": "the second's\n"})
     other = site.other("other")
     done = other.run("apply")
@@ -89,11 +92,12 @@ def test_a_frozen_controllers_late_write_is_refused(nodes: Nodes, small: Small) 
 def test_a_frozen_controller_that_had_only_to_say_good_bye(nodes: Nodes, small: Small) -> None:
     """Its last step is over when it is frozen: nothing is left to write, and still it was not the one who finished."""
     node = nodes.one()
-    node.run("echo 1 > /etc/lab/slow-seconds")
+    truth.hold_slow(node)
     site = small(packages={"slow-install": "present"})
     running = site.start("apply", RECONCILE_LEASE_TTL="3")
     truth.slow_started(node)
     running.send(signal.SIGSTOP)
+    truth.let_go(node)
     other = site.other("other")
     done = other.run("apply")
     while done.code == 6:
@@ -109,11 +113,12 @@ def test_a_frozen_controller_that_had_only_to_say_good_bye(nodes: Nodes, small: 
 @pytest.mark.deep
 def test_a_controller_that_slept_longer_than_its_lease_goes_on_if_nobody_came(nodes: Nodes, small: Small) -> None:
     node = nodes.one()
-    node.run("echo 1 > /etc/lab/slow-seconds")
+    truth.hold_slow(node)
     site = small(packages={"slow-install": "present"}, files={"/etc/whose": "mine\n"})
     running = site.start("apply", RECONCILE_LEASE_TTL="1")
     truth.slow_started(node)
     running.send(signal.SIGSTOP)
+    truth.let_go(node)
     truth.wait_in(node, "grep -q end /var/log/lab-slow.log")
     age = (
         "import json, time; r = json.load(open('/var/lib/reconcile/lease.json')); "

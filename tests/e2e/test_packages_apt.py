@@ -139,11 +139,16 @@ def test_a_configuration_file_that_was_changed_on_the_node_asks_nothing_and_stay
 
 def test_another_apt_at_work_is_waited_for(debian: tuple[Site, LabNode]) -> None:
     site, node = debian
-    node.run("echo 1 > /etc/lab/slow-seconds; : > /var/log/lab-slow.log")
+    node.run(": > /var/log/lab-slow.log")
+    truth.hold_slow(node)
     node.run("systemd-run --unit=by-hand apt-get -y install slow-install=1.0-1")
     truth.slow_started(node)
     declare(site, tmux="3.3a-2")
-    site.ok("apply")
+    running = site.start("apply")
+    truth.wait_in(node, "ps -C apt-get -o args= | grep -q tmux")
+    truth.let_go(node)
+    done = running.result()
+    assert done.code == 0, done.text
     assert truth.deb(node, "tmux") == "hi 3.3a-2"
     assert truth.slow_runs(node) == ["start", "end"]
 

@@ -61,7 +61,7 @@ def reset(nodes: Iterable[LabNode]) -> None:
 
 def rpm(node: LabNode, name: str) -> str | None:
     """Version and release of an installed RPM; None where rpm itself says that it is not installed."""
-    done = node.run(f"rpm -q --qf '%{{VERSION}}-%{{RELEASE}}' {name}", check=False)
+    done = node.inside(f"rpm -q --qf '%{{VERSION}}-%{{RELEASE}}' {name}", check=False)
     if done.returncode == 0:
         return done.stdout
     assert "is not installed" in done.stdout, done.stdout + done.stderr
@@ -70,31 +70,31 @@ def rpm(node: LabNode, name: str) -> str | None:
 
 def deb(node: LabNode, name: str) -> str | None:
     """Status and version, such as `hi 2.0.16-1`; None where dpkg does not know the package (or only its configuration)."""
-    done = node.run(f"dpkg-query -W -f '${{db:Status-Abbrev}}${{Version}}' {name}", check=False)
+    done = node.inside(f"dpkg-query -W -f '${{db:Status-Abbrev}}${{Version}}' {name}", check=False)
     return done.stdout if done.returncode == 0 and done.stdout[1] not in "nc" else None
 
 
 def transactions(node: LabNode) -> list[str]:
     """The actions of all entries of `dnf history`, newest first: `I`, `D, E, I`."""
-    done = node.run("dnf -q history list 2>/dev/null", check=False)
+    done = node.inside("dnf -q history list 2>/dev/null", check=False)
     rows = [line.split("|") for line in done.stdout.splitlines()]
     return [row[3].strip() for row in rows if len(row) == 5 and row[0].strip().isdigit()]
 
 
 def apt_runs(node: LabNode) -> int:
     """How many times apt changed packages."""
-    return node.run("cat /var/log/apt/history.log 2>/dev/null", check=False).stdout.count("Start-Date:")
+    return node.inside("cat /var/log/apt/history.log 2>/dev/null", check=False).stdout.count("Start-Date:")
 
 
 def locks(node: LabNode) -> list[str]:
     """Lines of the version locks that keep something."""
-    text = node.run("cat /etc/dnf/plugins/versionlock.list", check=False).stdout
+    text = node.inside("cat /etc/dnf/plugins/versionlock.list", check=False).stdout
     return [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
 
 
 def slow_runs(node: LabNode) -> list[str]:
     """What the scriptlets of slow-install wrote: `start`, `end`, once a run."""
-    return [line.split()[0] for line in node.run("cat /var/log/lab-slow.log", check=False).stdout.splitlines()]
+    return [line.split()[0] for line in node.inside("cat /var/log/lab-slow.log", check=False).stdout.splitlines()]
 
 
 # ---- files
@@ -102,18 +102,18 @@ def slow_runs(node: LabNode) -> list[str]:
 
 def stat(node: LabNode, path: str) -> str:
     """`MODE OWNER GROUP TYPE`, or `none`."""
-    done = node.run(f"stat -c '%a %U %G %F' -- '{path}'", check=False)
+    done = node.inside(f"stat -c '%a %U %G %F' -- '{path}'", check=False)
     return done.stdout.strip() if done.returncode == 0 else "none"
 
 
 def text(node: LabNode, path: str) -> str:
-    return node.run(f"cat -- '{path}'").stdout
+    return node.inside(f"cat -- '{path}'").stdout
 
 
 def fingerprint(node: LabNode) -> dict[str, str]:
     """Every path that is state: inode, change and modification time, size, mode, owner."""
     prune = " -o ".join(f"-path '{path}'" for path in NOT_STATE)
-    done = node.run(f"find / \\( {prune} \\) -prune -o -printf '%p\\t%i %T@ %C@ %s %m %U %G\\n'")
+    done = node.inside(f"find / \\( {prune} \\) -prune -o -printf '%p\\t%i %T@ %C@ %s %m %U %G\\n'")
     return dict(line.split("\t", 1) for line in done.stdout.splitlines())
 
 
@@ -139,7 +139,7 @@ def lease(node: LabNode) -> dict[str, Any] | None:
 
 def units(node: LabNode) -> list[str]:
     """Step units that systemd remembers in any state."""
-    shown = node.run("systemctl list-units --all --plain --no-legend 'reconcile-step-*'").stdout
+    shown = node.inside("systemctl list-units --all --plain --no-legend 'reconcile-step-*'").stdout
     return [line.split()[0] for line in shown.splitlines() if re.search(r"reconcile-step-", line)]
 
 
@@ -152,6 +152,15 @@ def wait_until(condition: Callable[[], bool], what: str, timeout: float = 30.0) 
     wait_for(condition, what, timeout, 0.05)
 
 
+def hold_slow(node: LabNode) -> None:
+    """From now on slow-install stops in its first scriptlet, until `let_go`: what a test does meanwhile may take its time."""
+    node.inside("echo 0 > /etc/lab/slow-seconds; touch /etc/lab/slow-held")
+
+
+def let_go(node: LabNode) -> None:
+    node.inside("rm /etc/lab/slow-held")
+
+
 def slow_started(node: LabNode) -> None:
     """Wait until slow-install's first scriptlet runs."""
     wait_in(node, "grep -q start /var/log/lab-slow.log")
@@ -159,7 +168,7 @@ def slow_started(node: LabNode) -> None:
 
 def wall(node: LabNode) -> float:
     """Seconds that the node's clock is ahead of ours."""
-    return float(node.run("date +%s").stdout) - time.time()
+    return float(node.inside("date +%s").stdout) - time.time()
 
 
 def writes(before: dict[str, str], after: dict[str, str]) -> list[str]:

@@ -1,11 +1,13 @@
 """What a node's programs read beside nvidia-smi: kernel log, PCI devices, InfiniBand, the module, /proc/driver/nvidia."""
 
+import os
 import struct
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lab.gpus import infiniband, kernel_log, module_file, pci, procfs
+from lab.gpus import boot, infiniband, kernel_log, module_file, pci, procfs
 from lab.gpus.kernel_log import XIDS
 from lab.gpus.state import NodeState
 from reconciler.facts.formats import FORMATS, plain
@@ -143,3 +145,18 @@ def test_proc_names_every_gpu() -> None:
         text = files[f"gpus/{gpu.bus}/information"]
         assert f"GPU UUID: \t {gpu.uuid}\n" in text
         assert f"Device Minor: \t {index}\n" in text
+
+
+@pytest.mark.timeout(20)
+def test_no_file_of_the_hosts_sys_is_read(tmp_path: Path) -> None:
+    """A read can act: one of zram-control/hot_add leaves a device on the host. A pipe stands in: its reader waits."""
+    acts = tmp_path / "class/zram-control/hot_add"
+    acts.parent.mkdir(parents=True)
+    os.mkfifo(acts, 0o400)
+    (tmp_path / "class/net").mkdir()
+    (tmp_path / "device").mkdir()
+    (tmp_path / "class/net/eth0").symlink_to("../../device")
+    (tmp_path / "class/net/gone").symlink_to("../../nowhere")
+    boot.copy_links(tmp_path / "class", tmp_path / "copy")
+    assert (tmp_path / "copy/net/eth0").readlink() == Path("../../device")
+    assert (tmp_path / "copy/zram-control/hot_add").read_bytes() == b""

@@ -1,11 +1,14 @@
 """What labs share on their host, and what a killed build leaves: without root."""
 
 import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from lab import sysctls
+from lab import hostdeps, sysctls
 from lab.errors import LabError
 from lab.images import scratch, store
 from lab.shell import run, wait_for
@@ -93,3 +96,22 @@ def test_host_commands_say_what_failed() -> None:
         run("no-such-program-here")
     with pytest.raises(LabError, match="the impossible: not after 0 s"):
         wait_for(lambda: False, "the impossible", 0.05)
+
+
+def test_what_another_lab_installed_meanwhile_is_not_installed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    there: set[str] = set()
+    ran: list[tuple[object, ...]] = []
+
+    @contextmanager
+    def lock(meanwhile: set[str]) -> Iterator[None]:
+        there.update(meanwhile)
+        yield
+
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(shutil, "which", lambda name: name if name != "gcc" or name in there else None)
+    monkeypatch.setattr(hostdeps, "run", lambda *argv, **_: ran.append(argv))
+    hostdeps.ensure(lock(set()))
+    assert ran[-1][-2:] == ("gcc", "libc6-dev")
+    ran.clear()
+    hostdeps.ensure(lock({"gcc"}))
+    assert ran == []

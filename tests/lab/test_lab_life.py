@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -163,11 +164,10 @@ def test_unknown_node_names_the_nearest(lab: Lab) -> None:
 
 # ---- a second lab beside the first
 
-MINE = re.compile(r"labtwo|10\.88\.9\.|reconcile-lab-(?:face|base|rpm|deb)")
 
-
-def footprint() -> dict[str, list[str]]:
-    """Everything of the host that the second lab touches, or that all labs share."""
+def footprint(lab: LabConfig, builder: int) -> dict[str, list[str]]:
+    """Everything of the host that this lab touches, or that all labs share. Others build images too: `builder` is our process."""
+    mine = re.compile(rf"{lab.name}\b|{re.escape(lab.subnet)}\.|reconcile-lab-[a-z]+-{builder}-")
     sysctls = ("fs/inotify/max_user_instances", "net/ipv4/ip_forward")
     lines = {
         "links": host("ip", "-o", "link").stdout.splitlines(),
@@ -179,47 +179,50 @@ def footprint() -> dict[str, list[str]]:
         "files": [str(path) for path in (*Path("/run").iterdir(), *Path("/dev/shm").iterdir())],
         "processes": host("ps", "-eo", "pid,args").stdout.splitlines(),
     }
-    found = {what: [line for line in all_ if MINE.search(line)] for what, all_ in lines.items()}
+    found = {what: [line for line in all_ if mine.search(line)] for what, all_ in lines.items()}
     return found | {"sysctls": [Path("/proc/sys", key).read_text() for key in sysctls]}
 
 
-def settled_footprint(wanted: dict[str, list[str]]) -> dict[str, list[str]]:
+def settled_footprint(lab: LabConfig, builder: int, wanted: dict[str, list[str]]) -> dict[str, list[str]]:
     """The footprint, once the kernel has finished taking things away."""
     end = time.monotonic() + 10
-    while (found := footprint()) != wanted and time.monotonic() < end:
+    while (found := footprint(lab, builder)) != wanted and time.monotonic() < end:
         time.sleep(0.1)
     return found
 
 
 @pytest.fixture
-def second() -> LabConfig:
-    return LabConfig(name="labtwo", subnet="10.88.9")
+def second(lab: Lab) -> LabConfig:
+    """Beside this lab, and beside those of other processes that run this test: a name and a subnet of this process alone."""
+    beside = lab.config.beside(99)
+    _, high, low = map(int, beside.subnet.split("."))
+    return replace(beside, name=f"t{high:02x}{low:02x}")
 
 
 def test_second_lab_comes_and_goes_without_a_trace(lab: Lab, second: LabConfig) -> None:
     boots = {name: node.boot_id() for name, node in lab.nodes.items()}
-    before = footprint()
-    assert not any(found for what, found in before.items() if what != "sysctls")
+    before = footprint(second, os.getpid())
+    assert [line for what, lines in before.items() if what != "sysctls" for line in lines] == []
     other = Lab(second)
     try:
         other.up(nodes=1, options={"gpu02": "mem=512M,disk=host"})
-        assert other.nodes["gpu01"].address == "10.88.9.11"
-        assert "10.88.9.1:8000" in other.nodes["gpu01"].run("cat /etc/yum.repos.d/lab.repo").stdout
+        assert other.nodes["gpu01"].address == f"{second.subnet}.11"
+        assert f"{second.gateway}:8000" in other.nodes["gpu01"].run("cat /etc/yum.repos.d/lab.repo").stdout
         other.nodes["gpu02"].run("dnf -y install tmux")
         other.nodes["gpu02"].loss(50)
-        assert all(footprint()[what] for what in before if what != "files")
+        assert all(footprint(second, os.getpid())[what] for what in before if what != "files")
         assert lab.nodes["gpu01"].run("true").returncode == 0
     finally:
         other.down()
-    assert settled_footprint(before) == before
+    assert settled_footprint(second, os.getpid(), before) == before
     assert {name: node.boot_id() for name, node in lab.nodes.items()} == boots
     other.down()  # nothing to do is no error
 
 
 @pytest.mark.parametrize("signal_", [signal.SIGKILL, signal.SIGINT])
 def test_down_after_an_up_that_was_killed_half_way(lab: Lab, second: LabConfig, signal_: signal.Signals) -> None:
-    before = footprint()
-    environment = {**os.environ, "RECONCILE_LAB_NAME": second.name, "RECONCILE_LAB_SUBNET": second.subnet}
+    before = footprint(second, os.getpid())
+    environment = {**os.environ, **second.environment}
     argv = [sys.executable, "-m", "lab", "up", "--nodes", "2"]
     with subprocess.Popen(argv, env=environment, stderr=subprocess.DEVNULL) as up:
         end = time.monotonic() + 60
@@ -233,4 +236,4 @@ def test_down_after_an_up_that_was_killed_half_way(lab: Lab, second: LabConfig, 
         other.up(nodes=2)  # picks up where the first one ended
         assert other.nodes["gpu02"].run("hostname").stdout == "gpu02\n"
     other.down()
-    assert settled_footprint(before) == before
+    assert settled_footprint(second, up.pid, before) == before

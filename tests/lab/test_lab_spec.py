@@ -78,6 +78,18 @@ def test_config_from_environment() -> None:
     assert LabConfig.from_environment({}) == LabConfig()
 
 
+@pytest.mark.parametrize("name", ["lab", "eightchr"])
+def test_labs_side_by_side_have_nothing_in_common_but_the_cache(name: str) -> None:
+    first = LabConfig(name=name, subnet="10.88.254")
+    labs = [first, *(first.beside(number) for number in range(1, 13))]
+    for own in ("name", "network", "state", "lock", "bridge", "nft_table", "cgroup"):
+        assert len({getattr(lab, own) for lab in labs}) == len(labs), own
+    assert {lab.cache for lab in labs} == {first.cache}
+    # what is swept by the beginning of its name is never another lab's
+    assert [b.name for a in labs for b in labs if a is not b and b.link("gpu01").startswith(a.link(""))] == []
+    assert [LabConfig.from_environment(lab.environment) for lab in labs] == labs
+
+
 @pytest.mark.parametrize("bad", [{"name": "ninechars"}, {"name": "Lab"}, {"subnet": "10.88"}, {"subnet": "10.88.256"}])
 def test_config_refuses_what_would_not_work(bad: dict[str, str]) -> None:
     with pytest.raises(UsageError):

@@ -258,6 +258,7 @@ def test_a_real_file_system_that_does_not_answer(tmp_path: Path) -> None:
         assert rows[str(point)]["bytes"] == {"unknown": "DeadlinePassed", "detail": "deadline"}
         assert rows[str(point)]["type"] == "fuse"
     others = [row for row in rows.values() if row["type"] in mounts.LOCAL and row["bytes"] != {"absent": "Pseudo"}]
+    others = [row for row in others if "reconcile-" not in row["point"]]  # disks of lab nodes, which come and go beside this test
     assert len(others) > 0
     assert not [row for row in others if "unknown" in row["bytes"]]
     assert rows["/"]["bytes"]["total"] == os.statvfs("/").f_blocks * os.statvfs("/").f_frsize

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import string
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +13,8 @@ from reconciler.errors import Usage
 from reconciler.kinds import KINDS
 from reconciler.render import data
 from reconciler.render.reasons import _SENTENCES, error, sentence
+from tests.syntax import calls, trees
 
-SOURCES = Path(__file__).parents[2] / "reconciler"
 # Absent is no reason by itself: each one that people can see becomes a hold with a code of its own
 RAISERS = {"Unknown", "held", "HoldReason", "StepFailed", "Refused"}
 
@@ -27,7 +26,7 @@ def _name(node: ast.expr) -> str:
 def _errors() -> set[str]:
     """Every class of the error tree, by its bases in the source."""
     found = {"ReconcileError"}
-    classes = [n for f in SOURCES.rglob("*.py") for n in ast.walk(ast.parse(f.read_text())) if isinstance(n, ast.ClassDef)]
+    classes = [node for _, tree in trees() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
     while more := {c.name for c in classes if c.name not in found and any(_name(b) in found for b in c.bases)}:
         found |= more
     return found
@@ -35,13 +34,12 @@ def _errors() -> set[str]:
 
 def _codes() -> Iterator[tuple[str, str]]:
     makers = RAISERS | _errors()
-    for file in sorted(SOURCES.rglob("*.py")):
-        for call in ast.walk(ast.parse(file.read_text())):
-            if isinstance(call, ast.Call) and _name(call.func) in makers and call.args:
-                choices = [call.args[0].body, call.args[0].orelse] if isinstance(call.args[0], ast.IfExp) else [call.args[0]]
-                for choice in choices:
-                    if isinstance(choice, ast.Constant) and isinstance(choice.value, str):
-                        yield choice.value, f"{file.relative_to(SOURCES)}:{call.lineno}"
+    for path, call in calls():
+        if _name(call.func) in makers and call.args:
+            choices = [call.args[0].body, call.args[0].orelse] if isinstance(call.args[0], ast.IfExp) else [call.args[0]]
+            for choice in choices:
+                if isinstance(choice, ast.Constant) and isinstance(choice.value, str):
+                    yield choice.value, f"{path}:{call.lineno}"
 
 
 CODES = dict(sorted(_codes()))

@@ -13,9 +13,10 @@ import yaml
 from reconciler.model.schema import json_schema
 from reconciler.render.problems import problem_text
 from reconciler.source import validate_path
+from tests.cases import read_yaml
 
 DATA = Path(__file__).parents[1] / "data" / "manifests"
-CASES: list[dict[str, Any]] = yaml.safe_load((DATA / "mistakes.yaml").read_text())
+CASES: list[dict[str, Any]] = read_yaml(DATA / "mistakes.yaml")
 SCHEMA = json_schema()
 
 
