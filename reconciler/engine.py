@@ -10,7 +10,7 @@ from typing import Any
 
 from reconciler import __version__, status
 from reconciler.apply.adopt import adopt, pending, recall
-from reconciler.apply.executor import Executor, Verify
+from reconciler.apply.executor import Executor, Verify, restarts
 from reconciler.apply.journal import Journal
 from reconciler.apply.lease import DEADLINE, TTL, Leases
 from reconciler.apply.work import Stop
@@ -180,7 +180,11 @@ class Engine:
         return found
 
     def _room(self, plan: Plan) -> int:
+        """How many more nodes may go out of service; before a restart those count too that this call does not look at otherwise."""
         down = sum(1 for node in plan.nodes.values() if node.failure)
+        if any(restarts(node) for node in plan.nodes.values()):
+            others = self.pool.each([name for name in self.desired.nodes if name not in plan.nodes], self.pool.channel)
+            down += sum(1 for found in others.values() if isinstance(found, Failure))
         return allowed(self.desired.rollout.max_unavailable, len(self.desired.nodes)) - down
 
     def by_hand(self, plan: Plan, journal: Journal, holder: str, stop: Stop, verify: Verify, ttl: float = TTL) -> Applied:

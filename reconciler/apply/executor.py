@@ -55,7 +55,7 @@ class Executor:
                 continue
             self.emit(now("wave-started", wave=number, nodes=list(wave.nodes), canary=wave.canary))
             full = self._full(outcomes)
-            outcomes |= {name: self._finish(name, TOO_MANY) for name in wave.nodes if full and _restarts(self.plan.nodes[name])}
+            outcomes |= {name: self._finish(name, TOO_MANY) for name in wave.nodes if full and restarts(self.plan.nodes[name])}
             ready = [name for name in wave.nodes if name not in self.without_lease and name not in outcomes]
             ends = {**self.pool.each(ready, self._node), **{n: f for n, f in self.without_lease.items() if n in wave.nodes}}
             for name, ended in ends.items():
@@ -155,7 +155,7 @@ class Executor:
         differing = self.verify(work.name, work.channel, step.resources)
         if any(change.hold or {f.path for f in change.fields if f.moves} - left for change in differing):
             raise StepFailed("NotFitToRestart", step=step.title, still=[_still(change) for change in differing])
-        again = Return(work.name, work.channel.hello.boot_id, self.pool, self.stop, step.deadline)
+        again = Return(work.name, work.channel.hello.boot_id, self.pool, self.stop, step.deadline, time.monotonic())
         token = work.token
         try:
             record = self._carry_out(work, step)
@@ -235,7 +235,8 @@ class Executor:
         return StepFailed(reason, **{**told, **about, **_command(record)})
 
 
-def _restarts(node: NodePlan) -> bool:
+def restarts(node: NodePlan) -> bool:
+    """Whether this plan takes the node out of service for a while."""
     return any("reboot" in step.action for step in node.steps)
 
 

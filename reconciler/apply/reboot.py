@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from reconciler.apply.work import StepFailed, Stop
 from reconciler.errors import Garbled, ReconcileError, Unreachable
@@ -16,19 +16,19 @@ AWAY = ("DidNotReturn", "RebootWaitEnded")  # reasons of a node that nobody can 
 
 @dataclass(frozen=True)
 class Return:
-    """The node `name`, which was in boot `before`; `until` (monotonic seconds) it has to be back."""
+    """The node `name`, which was in boot `before`, is to be back `seconds` after `began` (by the monotonic clock)."""
 
     name: str
     before: str
     pool: Pool
     stop: Stop
     seconds: float
-    _began: float = field(default_factory=time.monotonic)
+    began: float
 
     def wait(self) -> Channel:
         """A channel to the new boot. Raises StepFailed: DidNotReturn with what the last try met, or RebootWaitEnded."""
         last: ReconcileError = Unreachable("ConnectionLost")
-        while time.monotonic() - self._began < self.seconds:
+        while time.monotonic() - self.began < self.seconds:
             try:
                 channel = self.pool.reopen(self.name)
                 if channel.hello.boot_id != self.before:

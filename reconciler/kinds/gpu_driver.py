@@ -20,6 +20,7 @@ REBOOT_DEADLINE = 1800.0  # seconds until the node answers again: servers with t
 STREAM_FILE = "/etc/dnf/modules.d/nvidia-driver.module"
 STREAM = Probe("driver-stream", (Read(STREAM_FILE, 64 << 10),))
 OFFERED = "available-driver"  # beside the probe of Package, which must not see packages of streams that are not enabled
+LOADED_FILE = "/proc/driver/nvidia/version"  # has the version of the loaded module as one word
 QUIET = frozenset({"lock", "stream"})  # fields whose change no process on a GPU can feel
 
 _PACKAGE = Package()
@@ -55,7 +56,7 @@ class GpuDriver:
         for fact in (found.on_disk, found.loaded, stream):
             if isinstance(fact, Unknown):
                 return fact
-        fields: dict[str, str | int | bool | None] = {"packages": _summary(installed.value)}
+        fields: dict[str, str | int | bool | None] = {"packages": _summary(installed.value, len(spec.packages))}
         fields |= {"onDisk": _plain(found.on_disk), "loaded": _plain(found.loaded)}
         if spec.stream:
             fields["stream"] = _plain(stream)
@@ -130,13 +131,13 @@ def _installed(spec: GpuDriverSpec, context: Context) -> Fact[dict[str, Version]
     return Value({name: everything.value[name][0].version for name in spec.names if name in everything.value})
 
 
-def _summary(installed: dict[str, Version]) -> str | None:
-    """`580.95.05-1.el9`; where they differ each version, and how many packages have it."""
+def _summary(installed: dict[str, Version], wanted: int) -> str | None:
+    """`580.95.05-1.el9`; where they differ or some are missing each version, and how many of the `wanted` packages have it."""
     versions = sorted(installed.values())
     each = {v.plain: sum(1 for other in versions if other == v) for v in versions}
-    if len(each) < 2:
+    if not each or each == {versions[0].plain: wanted}:
         return next(iter(each), None)
-    return ", ".join(f"{version} ({number} of {len(versions)} packages)" for version, number in each.items())
+    return ", ".join(f"{version} ({number} of {wanted} packages)" for version, number in each.items())
 
 
 def _plain(fact: Fact[str]) -> str | None:
@@ -189,6 +190,6 @@ def _stream_step(resource: Resource, stream: str) -> Draft:
 
 def _reboot(resource: Resource, version: str) -> Draft:
     """Only once nothing but what is loaded is left to differ: a module that was not built is not there after a reboot either."""
-    reboot = {"resource": str(resource.id), "wanted": version, "left": ["loaded"]}
+    reboot = {"resource": str(resource.id), "wanted": version, "left": ["loaded"], "path": LOADED_FILE}
     commands = [{"argv": ["systemctl", "--no-block", "reboot"]}]
     return Draft("reboot", (resource.id,), {"commands": commands, "kill_after": 0, "reboot": reboot}, REBOOT_DEADLINE)

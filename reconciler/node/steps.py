@@ -38,8 +38,8 @@ def begin(request: Dict[str, Any], program: bytes) -> Dict[str, Any]:
     """Carry out one step under the lease `token`; a `file` or `exchange` at once, `commands` in a unit of their own.
 
     `inventory` is what the node will remember of the step's resources once it is done and settled. The answer is the step's
-    record: `done` or `failed` for a file, `started` for commands, which `wait` then follows. `reboot` (`resource`, `wanted`)
-    beside commands: they restart the node, and only a new boot is their end.
+    record: `done` or `failed` for a file, `started` for commands, which `wait` then follows. `reboot` (`resource`, `wanted`, `path`
+    of the file that says what came of it) beside commands: they restart the node, and only a new boot is their end.
     """
     token, number, action = request["token"], request["step"], request["action"]
     with state.locked():
@@ -71,8 +71,24 @@ def begin(request: Dict[str, Any], program: bytes) -> Dict[str, Any]:
 def _note_reboot(reboot: Dict[str, Any]) -> None:
     """For which resource the node restarts and what that is to bring: it must not restart for the same again and again."""
     known = (state.read_record(state.path("reboots.json")) or {}).get("reboots", {})
-    known[reboot["resource"]] = {"wanted": reboot["wanted"], "boot_id": state.boot_id()}
+    known[reboot["resource"]] = {"wanted": reboot["wanted"], "boot_id": state.boot_id(), "path": reboot["path"]}
     state.write_record(state.path("reboots.json"), {"reboots": known})
+
+
+def _forget_reboots() -> None:
+    """Notes whose `path` has the word that was wanted: what the restart was for is there, and another loss is a new one."""
+    known = (state.read_record(state.path("reboots.json")) or {}).get("reboots", {})
+    left = {name: note for name, note in known.items() if note["wanted"] not in _words(note.get("path", ""))}
+    if left != known:
+        state.write_record(state.path("reboots.json"), {"reboots": left})
+
+
+def _words(path: str) -> List[str]:
+    try:
+        with open(path, errors="replace") as f:
+            return f.read(1 << 14).split()
+    except OSError:  # a driver that is not loaded has no such file
+        return []
 
 
 def _write_file(token: int, number: int, action: Dict[str, Any]) -> Dict[str, Any]:
@@ -177,6 +193,7 @@ def settle(token: int, steps: List[List[int]]) -> Dict[str, Any]:
             if os.path.exists(units.pipe(step_token, number)):
                 os.unlink(units.pipe(step_token, number))
             update(step_token, number, state=seen["state"], settled=True)
+        _forget_reboots()
         _trim()
         return {}
 

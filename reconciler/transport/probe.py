@@ -34,6 +34,7 @@ def _encode(part: Part) -> dict[str, Any]:
         "names": list(part.names),
         "repositories": [list(pair) for pair in part.repositories],
         "deadline": part.deadline,
+        "every_stream": part.every_stream,
     }
 
 

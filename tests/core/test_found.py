@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.simulated.acts import Act, Apply, Edit, Fault, WallClock
+from tests.simulated import gpu
+from tests.simulated.acts import DRIVERS, Act, Apply, ByHand, Edit, Fault, WallClock
 from tests.simulated.mutations import MUTATIONS
 from tests.simulated.play import play
 
@@ -30,9 +31,35 @@ def past_not_settled(at: int) -> list[Act]:
     return [Apply("one", (killed,)), Edit("/etc/motd", "two\n"), Apply("one", (late,))]
 
 
+def lost_again(at: int) -> list[Act]:
+    """What a restart brought is lost later: another version is loaded by hand, and the note of that restart still stands."""
+    by_hand = [ByHand("a", "driver", DRIVERS[1]), ByHand("a", "reboot", "now")]
+    return [Edit("driver", DRIVERS[0]), Apply("one"), *by_hand, Apply("one", (Fault("answer-late", at),))]
+
+
+def package_gone(at: int) -> list[Act]:
+    """One package of the driver is removed by hand, which no other layer shows."""
+    return [Edit("driver", DRIVERS[0]), Apply("one"), ByHand("a", gpu.PACKAGES[1], None), Apply("one", (Fault("answer-late", at),))]
+
+
+def other_stream(at: int) -> list[Act]:
+    """The driver is in a module stream that is not enabled yet."""
+    return [Edit("driver", DRIVERS[-1]), Apply("one", (Fault("answer-late", at),))]
+
+
+def away_and_not_asked(at: int) -> list[Act]:
+    """A node does not come back from its restart, and the next one is restarted by a call that names it alone."""
+    stays = Apply("one", (Fault("stays-away", at),), on="a")
+    return [Edit("driver", DRIVERS[0]), Edit("max", "1"), stays, Apply("one", on="b")]
+
+
 FOUND: dict[str, tuple[Callable[[int], list[Act]], range]] = {
     "directories_without_fsync": (folder_lost, range(50, 75, 3)),
     "status_goes_by_the_clock": (clock_set_back, range(175, 220, 5)),
+    "notes_of_reboots_stay": (lost_again, range(1, 2)),
+    "missing_packages_are_not_counted": (package_gone, range(1, 2)),
+    "only_enabled_streams_are_asked_for": (other_stream, range(1, 2)),
+    "nodes_that_were_not_named_do_not_count": (away_and_not_asked, range(1, 2)),
     "past_is_passed_over": (past_not_settled, range(180, 215, 4)),
 }
 

@@ -174,7 +174,13 @@ def test_a_wait_that_takes_its_time_answers_with_the_state_so_far(ask: Asked, to
     assert ask("wait", token=token, step=1, seconds=0)["state"] == "started"
 
 
-REBOOT = {"commands": [{"argv": ["systemctl", "reboot"]}], "reboot": {"resource": "GpuDriver/nvidia", "wanted": "580.95.05"}}
+LOADED = Path("/proc/driver/nvidia/version")
+
+
+def reboot(loaded: Path = LOADED) -> dict[str, Any]:
+    """A step that restarts the node; `loaded` says what came of it."""
+    about = {"resource": "GpuDriver/nvidia", "wanted": "580.95.05", "path": str(loaded)}
+    return {"commands": [{"argv": ["systemctl", "reboot"]}], "reboot": about}
 
 
 @pytest.fixture
@@ -183,7 +189,7 @@ def rebooting(clock: Clock, ask: Asked, systemctl: Systemctl, monkeypatch: pytes
     ask.program.source = zlib.compress(b"# a program")
     monkeypatch.setattr(units, "start", lambda *_: None)
     taken = int(ask("lease", holder="one", plan="p", ttl=60)["token"])
-    assert begin(ask, taken, REBOOT)["state"] == "intended"
+    assert begin(ask, taken, reboot())["state"] == "intended"
     return taken
 
 
@@ -199,7 +205,24 @@ def test_only_another_boot_is_the_end_of_a_reboot(rebooting: int, ask: Asked, cl
 
 def test_what_a_reboot_is_to_bring_is_noted(rebooting: int, clock: Clock) -> None:
     noted = json.loads(Path(state.path("reboots.json")).read_text())["reboots"]
-    assert noted == {"GpuDriver/nvidia": {"wanted": "580.95.05", "boot_id": clock.boot}}
+    assert noted == {"GpuDriver/nvidia": {"wanted": "580.95.05", "boot_id": clock.boot, "path": str(LOADED)}}
+
+
+@pytest.mark.parametrize(
+    ("loaded", "kept"), [("Module  580.95.05  Release", False), ("Module  580.95.0  Release", True), (None, True), ("", True)]
+)
+def test_the_note_of_a_reboot_goes_once_its_end_is_seen(
+    clock: Clock, rebooting: int, ask: Asked, loaded: str | None, kept: bool, tmp_path: Path
+) -> None:
+    begin(ask, rebooting, reboot(tmp_path / "version"), 2)
+    steps.update(rebooting, 2, state="started")
+    clock.boot = "boot-2"
+    if loaded is not None:
+        (tmp_path / "version").write_text(loaded)
+    again = int(ask("lease", holder="one", plan="p", ttl=60)["token"])
+    assert ask("settle", token=again, steps=[[rebooting, 2]]) == {}
+    noted = json.loads(Path(state.path("reboots.json")).read_text())["reboots"]
+    assert list(noted) == (["GpuDriver/nvidia"] if kept else [])
 
 
 def test_a_node_that_does_not_go_down_fails_the_step(rebooting: int, ask: Asked, clock: Clock) -> None:

@@ -15,7 +15,7 @@ Case = Mapping[str, Any]
 KERNEL = "5.14.0-611.el9.x86_64"
 PACKAGES = ("kmod-nvidia-open-dkms", "nvidia-driver-cuda", "libnvidia-ml")
 _NVRM = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  {}  Release Build  (dvs-builder@lab)  \nGCC version:  gcc 11\n"
-_CONFIG = 'set default="${saved_entry}"\nblscfg\n'
+GRUB = 'set default="${saved_entry}"\nblscfg\n'
 
 
 def spec(said: Case) -> GpuDriverSpec:
@@ -37,11 +37,11 @@ def answer(key: str, found: Case) -> tuple[Raw, ...]:
     if key in about.get("unread", {}):
         return tuple(raw(about["unread"][key]) for _ in range(12))
     if key == "driver-modules":
-        return (_said(_layers(about)), _said(_bus(about.get("gpus", 8))))
+        return (_said(layers(about)), _said(bus(about.get("gpus", 8))))
     if key == "kernel":
         return _kernel(about)
     if key == "gpu-users":
-        return (_said(_users(about)),)
+        return (_said(users(about)),)
     if key == "driver-stream":
         text = f"[nvidia-driver]\nname=nvidia-driver\nstream={found.get('stream')}\nprofiles=\nstate=enabled\n"
         return (Raw(text.encode()) if "stream" in found else raw({"error": "missing"}),)
@@ -53,18 +53,18 @@ def _said(value: Any) -> Raw:
     return Raw(json.dumps(value).encode(), status=0)
 
 
-def _layers(about: Case) -> dict[str, Any]:
+def layers(about: Case) -> dict[str, Any]:
     def module(version: str) -> dict[str, Any]:
         unlisted = version.endswith(" unlisted")
         text = f"version: {version.split(maxsplit=1)[0]}\nlicense: Dual MIT/GPL"
         return {"path": "/lib/modules/x/extra/nvidia.ko", "listed": not unlisted, "info": text}
 
     modules = about.get("modules", {})
-    kernels = {name: module(modules[name]) if name in modules else {"error": "missing"} for name in {KERNEL, *modules}}
+    found = {name: module(modules[name]) if name in modules else {"error": "missing"} for name in {KERNEL, *modules}}
     loaded = about.get("loaded")
     return {
         "running": KERNEL,
-        "kernels": kernels,
+        "kernels": found,
         "loaded": _NVRM.format(loaded) if loaded else {"error": "missing"},
         "module": {"error": "missing"},
         "libraries": [],
@@ -72,27 +72,36 @@ def _layers(about: Case) -> dict[str, Any]:
     }
 
 
-def _bus(number: int) -> dict[str, Any]:
+def bus(number: int) -> dict[str, Any]:
     device = {"class": "0x030200", "vendor": "0x10de", "device": "0x20b5"}
     return {"devices": {f"0000:{17 + n}:00.0": device for n in range(number)}, "proc": []}
 
 
 def _kernel(about: Case) -> tuple[Raw, ...]:
+    missing = raw({"error": "missing"})
+    block = environment(about.get("next", KERNEL))
+    grub = (missing, missing) if about.get("no_boot_loader") else (Raw(GRUB.encode()), Raw(block.encode()))
+    return (_said(kernels(about)), Raw(b"ro"), missing, *grub, *(missing for _ in range(5)))
+
+
+def environment(boots: str) -> str:
+    """GRUB's block of variables on a node that starts this kernel next."""
+    return f"# GRUB Environment Block\nsaved_entry=m-{boots}\n".ljust(1024, "#")
+
+
+def kernels(about: Case) -> dict[str, Any]:
     boots, headers = about.get("next", KERNEL), about.get("headers", True)
     entry = f"title CentOS\nversion {boots}\nlinux /boot/vmlinuz-{boots}\noptions ro\n"
-    kernels = {name: {"image": True, "headers": headers, "listed": False, "modules": {}} for name in {KERNEL, boots}}
-    said = {"running": KERNEL, "machine": "x86_64", "kernels": kernels, "entries": {f"/boot/loader/entries/m-{boots}.conf": entry}}
-    missing = raw({"error": "missing"})
-    block = f"# GRUB Environment Block\nsaved_entry=m-{boots}\n".ljust(1024, "#")
-    grub = (missing, missing) if about.get("no_boot_loader") else (Raw(_CONFIG.encode()), Raw(block.encode()))
-    return (_said(said), Raw(b"ro"), missing, *grub, *(missing for _ in range(5)))
+    found = {name: {"image": True, "headers": headers, "listed": False, "modules": {}} for name in {KERNEL, boots}}
+    entries = {f"/boot/loader/entries/m-{boots}.conf": entry}
+    return {"running": KERNEL, "machine": "x86_64", "kernels": found, "entries": entries}
 
 
-def _users(about: Case) -> dict[str, Any]:
+def users(about: Case) -> dict[str, Any]:
     """`pid command unit minor`, the unit `-` for none."""
-    users = [_user(*line.split()) for line in about.get("users", ())]
+    found = [_user(*line.split()) for line in about.get("users", ())]
     hidden = about.get("hidden", 0)
-    return {"loaded": "loaded" in about, "users": users, "seen": 9, "denied": hidden, "hertz": 100, "passwd": {"1000": "ml"}}
+    return {"loaded": "loaded" in about, "users": found, "seen": 9, "denied": hidden, "hertz": 100, "passwd": {"1000": "ml"}}
 
 
 def _user(pid: str, command: str, unit: str, minor: str) -> dict[str, Any]:

@@ -10,14 +10,16 @@ FILES = ("/etc/motd", "/etc/deep/down/site.conf")
 PACKAGES = ("alpha", "beta")
 VERSIONS = ("1-1", "2-1", "3-1")
 NOT_OFFERED = "9-1"
+GPU_NODES = ("a", "b")
+DRIVERS = ("580.10", "580.20", "590.10")  # two of one module stream, one of another
 
 # kind of fault -> the points at which it may strike
 FAULTS: dict[str, tuple[str, ...]] = {
-    "controller-killed": ("send", "answered", "journal-before", "journal-torn", "journal-after"),
-    "controller-interrupted": ("send",),
-    "controller-slept": ("send", "answered"),
-    "replaced-by-another": ("send",),
-    "power-lost": ("send", "answered", "disk", "command"),
+    "controller-killed": ("send", "answered", "journal-before", "journal-torn", "journal-after", "knock"),
+    "controller-interrupted": ("send", "knock"),
+    "controller-slept": ("send", "answered", "knock"),
+    "replaced-by-another": ("send", "knock"),
+    "power-lost": ("send", "answered", "disk", "command", "knock"),
     "node-down": ("send", "answered", "disk", "command"),
     "link-lost": ("send",),
     "answer-lost": ("answered",),
@@ -30,7 +32,17 @@ FAULTS: dict[str, tuple[str, ...]] = {
     "command-hangs": ("command",),
     "changed-by-hand": ("send", "answered"),
     "wall-clock-set-back": ("send",),
+    "gpu-taken": ("look",),
+    "restarted-by-hand": ("send", "answered", "knock"),
+    "module-not-built": ("build",),
+    "module-refused": ("boot",),
+    "stays-away": ("restart",),
 }
+# those that a driver's change can meet and that say something new there
+DRIVER_FAULTS = (
+    *(kind for kind, points in FAULTS.items() if {"knock", "look", "build", "boot", "restart"} & set(points)),
+    *("node-down", "command-does-nothing", "link-lost", "answer-lost", "answer-late", "unit-killed", "program-killed"),
+)
 
 
 @dataclass(frozen=True)
@@ -43,7 +55,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Edit:
-    """The manifest: `what` is a path, a package, `max` or `canary`; value None: not declared any more."""
+    """The manifest: `what` is a path, a package, `driver`, `max` or `canary`; value None: not declared any more."""
 
     what: str
     value: str | None
@@ -58,7 +70,8 @@ class Rollback:
 
 @dataclass(frozen=True)
 class ByHand:
-    """Somebody changes a node: a path, a package, `hostname`, `running-hostname` or `locks`. None: removed."""
+    """Somebody changes a node: a path, a package, `driver` (its packages and the module on disk), `module` (on disk alone), `gpu`
+    (a process takes one, None: leaves it), `reboot`. None: removed."""
 
     node: str
     what: str

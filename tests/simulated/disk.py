@@ -59,6 +59,10 @@ class Disk:
         for path in self.contents:
             if os.path.isfile(path) and not choices.below(2):
                 os.truncate(path, 0)
+        self.shut_down()
+
+    def shut_down(self) -> None:
+        """All that was written lasts; what is volatile is gone."""
         shutil.rmtree(self.volatile)
         Path(self.volatile).mkdir()
         self.names, self.contents = [], set()

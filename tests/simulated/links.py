@@ -63,6 +63,8 @@ class Link:
         try:
             with self.world.at_work(self.machine, self):
                 self.program.handle(line)
+            if op == "settle" and "ok" in self.answers.get(number, {}):
+                self.machine.gpu.looked_at()
         except Cut:
             self.lost = True
         finally:
@@ -97,6 +99,7 @@ class Links:
         self._world = world
 
     def open(self, node: DesiredNode, deadline: float) -> Channel:
+        self._world.alive()
         machine = self._world.machines[node.name]
         if not machine.up:
             raise Unreachable("ConnectTimedOut", host=node.name, port=22)

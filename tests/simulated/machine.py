@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from collections.abc import Callable, Iterator
@@ -10,14 +11,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.simulated import turns
-from tests.simulated.acts import PACKAGES, VERSIONS
+from tests.simulated import dnf, gpu, turns
 from tests.simulated.disk import Disk
+from tests.simulated.gpu import Gpu
 from tests.simulated.turns import Choices, Cut, Turn
 
 LOCKS = "etc/dnf/plugins/versionlock.list"
 FOREIGN_FILE, FOREIGN_PACKAGE = "/etc/foreign", "omega"  # nothing ever declares them
 
+GOES_DOWN, AWAY, VERY_LONG = (
+    3.0,
+    20.0,
+    400.0,
+)  # seconds from the command to the shutdown; until it is back; too long
 HANGS = 100.0  # seconds that a command hangs: longer than a lease, and than what a step's deadline and systemd allow
 
 
@@ -70,6 +76,9 @@ class Machine:
     units: dict[str, Unit] = field(default_factory=dict)
     ran: list[tuple[int, int, int, str]] = field(default_factory=list)  # (token, step, command, what): what systemd's units did
     unit: Unit | None = None  # the one at work now
+    gpu: Gpu = field(default_factory=Gpu)
+    down_at: float | None = None  # when it goes down, having been told to restart
+    back_at: float | None = None  # when it is back from that
 
     def __post_init__(self) -> None:
         for directory in ("etc/dnf/plugins", "proc/sys/kernel", "run", "lib"):
@@ -78,6 +87,10 @@ class Machine:
         self.put("/etc/os-release", 'ID="centos"\nNAME="CentOS Stream"\nVERSION_ID="9"\n')
         self.put("/etc/dnf/plugins/versionlock.conf", "[main]\nenabled=1\n")
         self.put(FOREIGN_FILE, "theirs\n")
+        (self.folder / "var/lib").mkdir(parents=True)
+        (self.folder / "var/lib/reconcile").symlink_to("../../lib/reconcile")  # where probes look for records
+        for path, text in gpu.BOOT.items():
+            self.put(path, text)
         for file in ("/etc/hostname", "/proc/sys/kernel/hostname"):
             self.put(file, "localhost\n")
 
@@ -106,15 +119,45 @@ class Machine:
 
     def lose_power(self, choices: Choices, down: bool) -> None:
         """And boot again at once where it does not stay down."""
-        self.boot, self.started, self.up = self.boot + 1, self.clock(), not down
+        self._stops()
+        self.disk.lose_power(choices)
+        if not down:
+            self.starts()
+
+    def shuts_down(self) -> None:
+        """All is written before the power goes."""
+        self._stops()
+        self.disk.shut_down()
+
+    def _stops(self) -> None:
+        self.boot, self.up, self.down_at, self.back_at = self.boot + 1, False, None, None
         current, self.unit = self.unit, None
         for unit in self.units.values():
             unit.gone = True
             if unit.working and unit is not current:
                 unit.turn.cut(PowerLost())
         self.units = {}
-        self.disk.lose_power(choices)
+
+    def starts(self) -> None:
+        """A boot, with the driver that is on disk where that lets itself be loaded."""
+        self.up, self.back_at, self.started = True, None, self.clock()
         self.put("/proc/sys/kernel/hostname", self.text("/etc/hostname") or "localhost\n")
+        self.gpu.boots(refused=self.point(self, "boot") == "refused")
+        self.put("/proc/driver/nvidia/version", f"NVRM version: NVIDIA  {self.gpu.loaded}  Release" if self.gpu.loaded else None)
+
+    def restarts(self) -> None:
+        """By hand: it is back at once."""
+        self.shuts_down()
+        self.starts()
+
+    def passes(self) -> None:
+        """Time went on: what is due of a restart happens."""
+        if self.down_at is not None and self.clock() >= self.down_at:
+            away = VERY_LONG if self.point(self, "restart") == "away" else AWAY
+            self.shuts_down()
+            self.back_at = self.clock() + away
+        if self.back_at is not None and self.clock() >= self.back_at:
+            self.starts()
 
     def working(self) -> list[Unit]:
         return [unit for unit in self.units.values() if unit.working]
@@ -144,6 +187,8 @@ class Machine:
         name = options["--unit"]
         if name in self.units:
             return 1
+        if "reboot" in json.loads(self.place(f"/lib/reconcile/steps/{token}-{number}.json").read_text()):
+            self.gpu.wanted = self.gpu.asked
         unit = self.units[name] = Unit(token, number, Turn(lambda: runner(token, number)), kill_after, self.clock())
         while unit.working and not unit.ready:
             self._resume(unit)
@@ -175,6 +220,8 @@ class Machine:
         self.ran.append((unit.token, unit.number, unit.commands, " ".join(argv)))
         unit.commands += 1
         turns.pause()
+        if argv[0] == "dnf" and (refused := dnf.refusal(dnf.lines(argv, given), self._enabled)):
+            return subprocess.CompletedProcess(argv, 1, b"", refused.encode())
         for act in self._acts(argv, given):
             fate = self.point(self, "command")
             if fate == "fails":
@@ -193,10 +240,18 @@ class Machine:
             for path in ("/etc/hostname", "/proc/sys/kernel/hostname"):
                 yield partial(self._name, path, argv[-1])
             return
-        lines = [line.split() for line in given.decode().splitlines()] if argv[-1] == "shell" else [_verb(argv)]
-        for verb, *names in lines:
+        if argv == ["systemctl", "--no-block", "reboot"]:
+            yield self._restart
+            return
+        for verb, *names in dnf.lines(argv, given):
             for name in names:
                 yield partial(self._package, verb, name)
+
+    def _enabled(self, version: str) -> bool:
+        return self.text(gpu.STREAM_FILE) == gpu.enabled(version)
+
+    def _restart(self) -> None:
+        self.down_at = self.clock() + GOES_DOWN
 
     def _name(self, path: str, name: str) -> None:
         if path.startswith("/etc"):  # written without an fsync, as far as we may rely on
@@ -208,6 +263,8 @@ class Machine:
             found = re.fullmatch(r"(.+)-([^-]+-[^-]+)", what)
             assert found
             self.packages[found[1]] = found[2]
+            if found[1] == gpu.PACKAGES[0]:  # DKMS: rpm says that all is well, whatever came of it
+                self.gpu.module = None if self.point(self, "build") == "unbuilt" else found[2].partition("-")[0]
         elif verb == "remove":
             self.packages.pop(what, None)
 
@@ -215,18 +272,7 @@ class Machine:
         """A command that only looks."""
         out = ""
         if argv[:2] == ["rpm", "-qa"]:
-            out = "".join(_row(name, version) for name, version in self.packages.items())
+            out = dnf.installed(self.packages)
         elif argv[0] == "dnf":
-            asked = argv[argv.index("--") + 1 :]
-            out = "".join(_row(name, version) for name in asked if name in PACKAGES for version in VERSIONS)
+            out = dnf.offered(argv, self._enabled)
         return {"out": out.encode(), "err": b"", "status": 0, "error": "", "ms": 0.0, "cpu": 0.0}
-
-
-def _row(name: str, version: str) -> str:
-    number, release = version.split("-")
-    return f"{name}\t0\t{number}\t{release}\tx86_64\n"
-
-
-def _verb(argv: list[str]) -> list[str]:
-    at = next(i for i, word in enumerate(argv) if word in ("install", "remove"))
-    return argv[at:]

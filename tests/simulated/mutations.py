@@ -15,6 +15,7 @@ from reconciler.apply import adopt, executor, journal
 from reconciler.apply.lease import Leases
 from reconciler.model.plan import Plan, Wave
 from reconciler.node import lease, state, steps, units
+from tests.simulated.driver_mutations import DRIVER_MUTATIONS
 
 Mutation = Callable[[], contextlib.AbstractContextManager[Any]]
 
@@ -177,7 +178,7 @@ def _status_goes_by_the_clock() -> contextlib.AbstractContextManager[Any]:
     return mock.patch.object(status.NodeStatus, "settled", property(by_clock))
 
 
-MUTATIONS: dict[str, Mutation] = {
+MUTATIONS: dict[str, Mutation] = DRIVER_MUTATIONS | {
     function.__name__.strip("_"): function
     for function in (
         _adopts_nothing,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import subprocess
 from collections.abc import Iterator
@@ -11,12 +12,16 @@ from typing import Any
 from unittest import mock
 
 from reconciler import engine, pool
-from reconciler.apply import adopt, executor, journal
+from reconciler.apply import adopt, executor, journal, reboot
 from reconciler.apply.lease import Leases
-from reconciler.node import files, main, probe, runner, state, steps, units
+from reconciler.kinds import gpu_driver
+from reconciler.node import files, fragments, main, probe, runner, state, steps, units
+from reconciler.transport import program
 from tests.simulated import turns
 from tests.simulated.disk import SimulatedOs
 from tests.simulated.world import PIECE, ControllerKilled, World
+
+REBOOT_DEADLINE, REBOOT_PATIENCE = 120.0, 60.0  # seconds; half an hour and a quarter of it in the product
 
 
 class Time:
@@ -108,7 +113,12 @@ def _send(world: World, message: dict[str, Any]) -> None:
 
 
 def _looks(world: World, jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [world.here.answer(job["argv"]) for job in jobs]
+    """Commands and fragments: those that share a process too answer with one JSON value."""
+    return [_value(job["function"]()) if "function" in job else world.here.answer(job["argv"]) for job in jobs]
+
+
+def _value(found: Any) -> dict[str, Any]:
+    return {"out": json.dumps(found).encode(), "err": b"", "status": 0, "error": "", "ms": 0.0, "cpu": 0.0}
 
 
 @contextlib.contextmanager
@@ -119,7 +129,7 @@ def installed(world: World) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         for module in (state, steps, files, runner):
             stack.enter_context(mock.patch.object(module, "os", disk))
-        for other in (steps, executor, adopt, journal):
+        for other in (steps, executor, adopt, journal, reboot):
             stack.enter_context(mock.patch.object(other, "time", time))
         for owner, name, value in (
             (state, "boot_id", lambda: world.here.boot_id),
@@ -134,6 +144,11 @@ def installed(world: World) -> Iterator[None]:
             (engine, "Leases", _leases(world)),
             (journal, "os", JournalOs(world)),
             (journal, "fsync_directory", lambda path: None),
+            (fragments, "take", lambda sources: None),
+            (fragments, "look", lambda name, arguments: world.here.gpu.answer(name)),
+            (program, "fragment", lambda name: ""),
+            (gpu_driver, "REBOOT_DEADLINE", REBOOT_DEADLINE),
+            (steps, "REBOOT_PATIENCE", REBOOT_PATIENCE),
         ):
             stack.enter_context(mock.patch.object(owner, name, value))
         yield

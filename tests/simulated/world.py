@@ -5,22 +5,19 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from reconciler.apply.lease import Leases
 from reconciler.apply.work import Stop
 from reconciler.errors import Unreachable
-from reconciler.events import Event
 from reconciler.model.outcome import End
-from reconciler.model.plan import Plan
 from reconciler.node import state
-from tests.simulated import turns
-from tests.simulated.acts import CONTROLLERS, FAULTS, NODES, Fault
+from tests.simulated import rollout, turns
+from tests.simulated.acts import CONTROLLERS, FAULTS, NODES
 from tests.simulated.links import Link
 from tests.simulated.machine import Killed, Machine, PowerLost
 from tests.simulated.manifest import Manifest
+from tests.simulated.operation import FATES, Operation
 from tests.simulated.turns import Choices, Cut
 
 TICK = 0.05  # seconds that a request takes
@@ -30,32 +27,23 @@ ENDLESS = 2000  # requests of one apply
 LONG = 100.0  # seconds of a controller that sleeps, or a command that hangs: longer than a lease and than a step's deadline
 
 
+KNOCKS = 5.0  # seconds between two tries to reach a node that restarts
+
+
 class ControllerKilled(Cut):
     """The controller's process is gone."""
 
 
-@dataclass
-class Operation:
-    """One apply or plan at work: what strikes it, and what was seen of it."""
+class Patience(Stop):
+    """Waits in the world's time, while a node restarts: that too is a place where faults may strike."""
 
-    controller: str
-    faults: list[Fault] = field(default_factory=list)
-    stop: Stop = field(default_factory=Stop)
-    dead: bool = False
-    requests: int = 0
-    struck: list[str] = field(default_factory=list)
-    disturbed: set[str] = field(default_factory=set)  # nodes on which something changed behind the apply's back
-    plan: Plan | None = None
-    begun: list[str] = field(default_factory=list)
-    finished: dict[str, str] = field(default_factory=dict)
-    leases: Leases | None = None
-    renewed: float = 0.0
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self._world = world
 
-    def watch(self, event: Event) -> None:
-        if event.kind == "planned":
-            self.plan = event.data["plan"]
-        elif event.kind == "node-finished":
-            self.finished[event.node] = event.data["end"]
+    def wait(self, seconds: float) -> bool:
+        self._world.knocks()
+        return bool(self)
 
 
 class World:
@@ -87,6 +75,7 @@ class World:
     def operating(self, op: Operation, choices: Choices) -> Iterator[Operation]:
         """`op` is at work; whatever was at work before stands still."""
         former = self.op, self.points, self.choices
+        op.stop, op.planned = Patience(self), lambda plan: self.violations.extend(rollout.holds(self, plan))
         self.op, self.points, self.choices = op, 0, choices
         try:
             yield op
@@ -116,6 +105,8 @@ class World:
         """Time goes on, and the controller at work renews its leases as its thread would."""
         self.clock += seconds
         self.wall += seconds
+        for machine in self.machines.values():
+            machine.passes()
         op = self.op
         if op.leases and self.clock - op.renewed >= TTL / 3:
             op.renewed = self.clock
@@ -138,8 +129,11 @@ class World:
                 self.clock += PIECE
                 with self.at_work(machine, None):
                     machine.advance()
+                machine.passes()
         self.wall += seconds
         self.clock = max(self.clock, until)
+        for machine in self.machines.values():
+            machine.passes()
 
     def before(self, link: Link, op: str, fields: Mapping[str, Any]) -> None:
         """A request is about to be sent. Raises what ends the controller or the link there."""
@@ -152,7 +146,9 @@ class World:
             self.op.dead = True
             raise ControllerKilled
         if op == "begin":
-            self._begins(link.machine.name)
+            self.violations += rollout.begins(self, link.machine.name, fields["action"])
+        elif op == "probe":
+            self.point(link.machine, "look", link)
         self.point(link.machine, "send", link)
         if link.machine.working() and self.choices.below(2):
             self.goes_on(link.machine)
@@ -161,6 +157,16 @@ class World:
         """A request was carried out, and its answer is on the way."""
         self.alive()
         self.point(link.machine, "answered", link)
+
+    def knocks(self) -> None:
+        """A controller waits before it tries again to reach a node that restarts."""
+        turns.pause()
+        self.alive()
+        for machine in self.machines.values():
+            self.goes_on(machine)
+        self.passes(KNOCKS)
+        self.point(next((m for m in self.machines.values() if not m.up), self.machines["a"]), "knock")
+        self.alive()
 
     def alive(self) -> None:
         if self.op.dead:
@@ -201,6 +207,11 @@ class World:
         return ""
 
     def _strike(self, kind: str, machine: Machine, link: Link | None) -> str:
+        if kind in FATES:
+            return FATES[kind]
+        if kind == "gpu-taken":
+            machine.gpu.take(taken=True)
+            return ""
         if kind in ("power-lost", "node-down"):
             self.op.disturbed.add(machine.name)
             self.cut_power(machine, down=kind == "node-down")
@@ -208,7 +219,10 @@ class World:
         if kind in ("controller-killed", "controller-interrupted", "controller-slept", "replaced-by-another"):
             self._strike_controller(kind)
             return ""
-        if kind == "changed-by-hand":
+        if kind == "restarted-by-hand":
+            self.op.disturbed.add(machine.name)
+            machine.restarts()
+        elif kind == "changed-by-hand":
             self.op.disturbed.add(machine.name)
             self._by_hand(machine)
         elif kind == "wall-clock-set-back":
@@ -220,7 +234,7 @@ class World:
         elif link is not None:
             link.lost = kind != "answer-late"
             raise Unreachable("DeadlinePassed" if kind == "answer-late" else "ConnectionLost")
-        return {"command-fails": "fails", "command-does-nothing": "nothing", "command-hangs": "hangs"}.get(kind, "")
+        return ""
 
     def _kill(self, machine: Machine, link: Link | None) -> None:
         if machine.unit:
@@ -259,36 +273,3 @@ class World:
             machine.packages["alpha"] = "2-1"
         else:
             machine.packages.pop("alpha", None)
-
-    def _begins(self, name: str) -> None:
-        """The order of nodes: never too many at once, and nobody before his canary."""
-        op = self.op
-        if name in op.begun or op.plan is None:
-            return
-        op.begun.append(name)
-        limit = _limit(self.manifest.now.get("max", "1"), op.plan)
-        if len(busy := [n for n in op.begun if n not in op.finished]) > limit:
-            self.wrong(f"{busy} at once, and maxUnavailable allows {limit}")
-        for canary in _canaries(self.manifest, op.plan):
-            if name not in _canaries(self.manifest, op.plan) and op.finished.get(canary) != "converged":
-                self.wrong(f"{name} begins before its canary {canary}: {op.finished.get(canary)}")
-
-
-def _limit(said: str, plan: Plan) -> int:
-    down = sum(1 for node in plan.nodes.values() if node.failure)
-    allowed = len(NODES) * int(said[:-1]) // 100 if said.endswith("%") else int(said)
-    return max(1, max(1, allowed) - down)
-
-
-def _canaries(manifest: Manifest, plan: Plan) -> set[str]:
-    """One of each profile that has several nodes to be written, where it is one of those (docs/adr/0001)."""
-    found = set()
-    for profile in (("a", "b"), ("c",)):
-        members = [n for n in profile if n in plan.nodes]
-        todo = [n for n in members if plan.nodes[n].steps]
-        if len(todo) < 2:
-            continue
-        declared = manifest.now.get("canary", "")
-        first = declared if declared in members else members[0]
-        found.add(first if first in todo else todo[0])
-    return found

@@ -35,8 +35,16 @@ def test_encoded() -> None:
         {"do": "run", "argv": ["rpm", "-q", "a b"], "deadline": 5.0, "unprivileged": False},
         {"do": "read", "path": "/etc/hostname", "limit": 100},
         {"do": "stat", "path": "/etc/motd", "owner": "root", "group": "adm"},
-        {"do": "available", "manager": "dnf", "names": ["tmux"], "repositories": [["a.repo", "[a]"]], "deadline": 60.0},
+        {
+            "do": "available",
+            "manager": "dnf",
+            "names": ["tmux"],
+            "repositories": [["a.repo", "[a]"]],
+            "deadline": 60.0,
+            "every_stream": False,
+        },
     ]
+    assert encode(Probe("k", (Available("dnf", ("tmux",), every_stream=True),)))[0]["every_stream"] is True
     assert json.loads(json.dumps(encode(PROBE))) == encode(PROBE)
 
 
