@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
+from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -91,10 +91,9 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(executor, "WAIT", 0.1)
 
 
-def finish_soon(site: Site, name: str) -> threading.Timer:
-    timer = threading.Timer(0.3, (site.root / name / "slow").unlink)
-    timer.start()
-    return timer
+def finishing(site: Site, name: str) -> Callable[[], None]:
+    """What lets a step end that runs since an apply before."""
+    return (site.root / name / "slow").unlink
 
 
 def test_a_link_that_breaks_in_a_step(site: Site, control: Controller) -> None:
@@ -105,7 +104,7 @@ def test_a_link_that_breaks_in_a_step(site: Site, control: Controller) -> None:
     done = control.apply(wanted)
     assert (ends(done.outcomes), done.exit) == ({"a": "lost ConnectionLost"}, 4)
     assert [r["settled"] for r in site.steps("a")] == [False]
-    finish_soon(site, "a")
+    site.before = once("a", "wait", finishing(site, "a"))
     again = control.apply(wanted)
     assert (ends(again.outcomes), again.exit) == ({"a": "converged"}, 0)
     assert site.commands("a") == ["hostnamectl set-hostname -- a"]
@@ -137,7 +136,7 @@ def test_a_step_that_still_runs_holds_the_plan_of_its_node(site: Site, control: 
     control.apply(wanted)
     holds = [c.hold.code for c in control.plan(wanted).nodes["a"].changes if c.hold]
     assert holds == ["StepRunning", "StepRunning"]
-    finish_soon(site, "a").join()
+    finishing(site, "a")()
 
 
 @pytest.mark.usefixtures("short_waits")
@@ -149,7 +148,7 @@ def test_an_interruption_lets_what_runs_be_and_begins_nothing(site: Site, contro
     assert (done.exit, site.commands("b")) == (130, [])
     assert [site.lease(n)["holder"] for n in THREE] == ["", "", ""]
     assert control.records("apply-finished")[0]["exit"] == 130
-    finish_soon(site, "a")
+    site.before = once("a", "wait", finishing(site, "a"))
     control.stop = Stop()
     assert control.apply(desired(THREE, FILES)).exit == 0
     assert site.commands("a") == ["hostnamectl set-hostname -- a"]
@@ -167,7 +166,7 @@ def test_an_interruption_while_a_step_of_before_is_waited_for(
     with pytest.raises(KeyboardInterrupt):
         control.apply(desired(["a"], FILES))
     assert (control.records(), control.shown("adopting")) == (before, ["adopting a"])
-    finish_soon(site, "a")
+    site.before = once("a", "wait", finishing(site, "a"))
     control.stop = Stop()
     assert control.apply(desired(["a"], FILES)).exit == 0
     assert site.commands("a") == ["hostnamectl set-hostname -- a"]
@@ -179,7 +178,7 @@ def test_a_step_beyond_its_deadline_is_left_running(site: Site, control: Control
     (site.node("a") / "slow").touch()
     done = control.apply(desired(["a"], FILES))
     assert ends(done.outcomes) == {"a": "failed StillRunning"}
-    finish_soon(site, "a").join()
+    finishing(site, "a")()
 
 
 def stolen(site: Site, name: str) -> Answer:
