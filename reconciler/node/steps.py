@@ -179,11 +179,16 @@ def _numbers() -> List[List[int]]:
 
 
 def settle(token: int, steps: List[List[int]]) -> Dict[str, Any]:
-    """The controller knows these outcomes: mark them, let their units go, and take what was done into the inventory."""
+    """The controller knows these outcomes: mark them, let their units go, and take what was done into the inventory.
+
+    Those that another controller settled meanwhile stay as they are: what they brought is older than what the inventory has by now.
+    """
     with state.locked():
         lease.check(token)
         for step_token, number in steps:
             seen = look(step_token, number)
+            if seen["settled"]:
+                continue
             if seen["state"] in UNFINISHED:
                 raise state.Refused("StepActive", steps=[{"token": step_token, "step": number}])
             if seen["state"] == "done" and seen["inventory"]:

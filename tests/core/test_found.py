@@ -1,4 +1,4 @@
-"""What ended badly once, shrunk: it ends well on the product, and still finds the fault where that is put back.
+"""What ended badly once, shrunk, and what is rare: it ends well on the product, and still finds the fault where that is put in.
 
 The point at which a fault struck moves with every write that the product makes more or less: each is tried in a whole range.
 """
@@ -31,6 +31,12 @@ def past_not_settled(at: int) -> list[Act]:
     return [Apply("one", (killed,)), Edit("/etc/motd", "two\n"), Apply("one", (late,))]
 
 
+def settled_meanwhile(at: int) -> list[Act]:
+    """A step is left behind; its controller sleeps while it takes that over, and another one does all that and more."""
+    left = Apply("one", (Fault("answer-late", at), Fault("command-does-nothing", 1)))
+    return [left, Apply("one", (Fault("replaced-by-another", 4),), on="a")]
+
+
 def lost_again(at: int) -> list[Act]:
     """What a restart brought is lost later: another version is loaded by hand, and the note of that restart still stands."""
     by_hand = [ByHand("a", "driver", DRIVERS[1]), ByHand("a", "reboot", "now")]
@@ -53,6 +59,22 @@ def away_and_not_asked(at: int) -> list[Act]:
     return [Edit("driver", DRIVERS[0]), Edit("max", "1"), stays, Apply("one", on="b")]
 
 
+def taken(at: int) -> list[Act]:
+    """A process takes a GPU before the next version comes."""
+    return [Edit("driver", DRIVERS[0]), Apply("one"), ByHand("a", "gpu", "taken"), Edit("driver", DRIVERS[at])]
+
+
+def refused(at: int) -> list[Act]:
+    """The module does not let itself be loaded once."""
+    return [Edit("driver", DRIVERS[0]), Apply("one", (Fault("module-refused", at),))]
+
+
+def stays_away(at: int) -> list[Act]:
+    """A node does not come back from its restart, and everything is applied once more."""
+    stays = Apply("one", (Fault("stays-away", at),), on="a")
+    return [Edit("driver", DRIVERS[0]), Edit("max", "1"), stays, Apply("one")]
+
+
 FOUND: dict[str, tuple[Callable[[int], list[Act]], range]] = {
     "directories_without_fsync": (folder_lost, range(50, 75, 3)),
     "status_goes_by_the_clock": (clock_set_back, range(175, 220, 5)),
@@ -60,6 +82,10 @@ FOUND: dict[str, tuple[Callable[[int], list[Act]], range]] = {
     "missing_packages_are_not_counted": (package_gone, range(1, 2)),
     "only_enabled_streams_are_asked_for": (other_stream, range(1, 2)),
     "nodes_that_were_not_named_do_not_count": (away_and_not_asked, range(1, 2)),
+    "users_of_gpus_are_nobody": (taken, range(1, 2)),
+    "what_did_not_load_is_tried_again": (refused, range(1, 2)),
+    "there_is_always_room": (stays_away, range(1, 2)),
+    "settles_again": (settled_meanwhile, range(80, 140, 10)),
     "past_is_passed_over": (past_not_settled, range(180, 215, 4)),
 }
 

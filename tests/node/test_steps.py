@@ -43,6 +43,16 @@ def test_a_file_step_is_done_at_once_and_settled_into_the_inventory(ask: Asked, 
     assert ask("records")["inventory"] == {"File//f": {"spec": "s", "created": True}}
 
 
+def test_what_was_settled_once_is_not_settled_over_newer_outcomes(ask: Asked, token: int, tmp_path: Path) -> None:
+    for number, spec in ((1, "older"), (2, "newer")):
+        made = {"File//f": {"spec": spec, "created": True}}
+        action = file_step(tmp_path / "f")
+        ask("begin", token=token, step=number, plan="p", title="t", resources=["File//f"], inventory=made, action=action)
+        assert ask("settle", token=token, steps=[[token, number]]) == {}
+    assert ask("settle", token=token, steps=[[token, 1]]) == {}
+    assert ask("records")["inventory"]["File//f"]["spec"] == "newer"
+
+
 def test_the_content_of_a_file_is_in_no_record(ask: Asked, token: int, tmp_path: Path, home: Path) -> None:
     action = file_step(tmp_path / "f", b"a secret")
     begin(ask, token, action)

@@ -169,6 +169,17 @@ def _past_is_passed_over() -> contextlib.AbstractContextManager[Any]:
     return mock.patch.object(engine.Engine, "_take_over", passed_over)
 
 
+def _settles_again() -> contextlib.AbstractContextManager[Any]:
+    """What another controller settled is taken into the inventory once more, over what came after it."""
+
+    def again(token: int, numbers: list[list[int]]) -> dict[str, Any]:
+        with mock.patch.object(steps, "look", lambda *step: {**look(*step), "settled": False}):
+            return settle(token, numbers)
+
+    look, settle = steps.look, steps.settle
+    return mock.patch.object(steps, "settle", again)
+
+
 def _status_goes_by_the_clock() -> contextlib.AbstractContextManager[Any]:
     by_order = vars(status.NodeStatus)["settled"].fget
 
@@ -200,6 +211,7 @@ MUTATIONS: dict[str, Mutation] = DRIVER_MUTATIONS | {
         _lock_held_by_another_is_no_reason,
         _empty_plan_takes_a_lease,
         _past_is_passed_over,
+        _settles_again,
         _status_goes_by_the_clock,
     )
 }

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from reconciler.model.plan import Plan
+from tests.simulated import checks
 from tests.simulated.acts import NODES
 from tests.simulated.manifest import Manifest
 
@@ -17,7 +18,9 @@ def holds(world: World, plan: Plan) -> Iterator[str]:
     """A driver is held for what is so on the node, or because another one is out of service."""
     down = any(node.failure for node in plan.nodes.values())
     for name, node in plan.nodes.items():
-        true = world.manifest.driver_holds(world.machines[name]) | ({"TooManyDown"} if down else set())
+        machine = world.machines[name]
+        true = world.manifest.driver_holds(machine) | ({"TooManyDown"} if down else set())
+        true |= {"StepRunning"} if any(not record["settled"] for record in checks.records_of(machine)) else set()
         for change in node.changes:
             if change.id.kind == "GpuDriver" and change.hold and change.hold.code not in true and name not in world.op.disturbed:
                 yield f"{name}: the driver is held for {change.hold.code}, and what is so is {sorted(true)}"

@@ -30,7 +30,11 @@ DRIFTS = st.one_of(
     st.builds(acts.ByHand, _nodes, st.just("/" + LOCKS), st.sampled_from((None, "# ours\nomega-0:1-1.*\n", "alpha-0:3-1.*\n"))),
 )
 _later = st.one_of(st.integers(1, 60), st.integers(60, 250))
-_driver_faults = st.lists(st.builds(acts.Fault, st.sampled_from(sorted(acts.DRIVER_FAULTS)), _later), max_size=3).map(tuple)
+# places that an apply passes once a node at most: a later fault would not meet them
+_own = st.builds(acts.Fault, st.sampled_from(("gpu-taken", "module-not-built", "module-refused", "stays-away")), st.integers(1, 60))
+_driver_faults = st.lists(
+    st.one_of(_own, st.builds(acts.Fault, st.sampled_from(sorted(acts.DRIVER_FAULTS)), _later)), max_size=3
+).map(tuple)
 DRIVERS = st.one_of(
     st.builds(acts.Edit, st.just("driver"), _drivers),
     st.builds(acts.ByHand, _gpu_nodes, st.just("driver"), st.one_of(st.none(), _drivers)),

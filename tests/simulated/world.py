@@ -115,6 +115,7 @@ class World:
 
     def goes_on(self, machine: Machine) -> bool:
         """A piece of what runs on a node, and the time that it takes; whether there was one."""
+        found = False
         if machine.up:
             with self.at_work(machine, None):
                 found = machine.advance()
