@@ -1,0 +1,147 @@
+"""The results for people: peers.md from peers.json, nothing measured and nothing decided."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from benchmarks.peers.summary import OURS, PEERS, TARGETS, TOOLS, Cell, cells, further, ratio, waited
+
+CALLED = {
+    "reconcile": "`reconcile plan` + `observe`",
+    "ansible": "`ansible-playbook --check --diff`",
+    "mitogen": "the same, strategy mitogen_linear",
+    "pyinfra": "`pyinfra --dry`",
+}
+PLAN_ALONE = ("plan", "check", "dry")
+Found = Mapping[tuple[str, int, float], Cell]
+
+# What the design expected, from measurements of November 2026 (2 cores, sshd endpoints of one machine, 15 tasks): controller CPU in
+# ms of a further node and in s fixed, KB sent and received a node.
+MODEL = {
+    "reconcile": (21, 0.05, "5.3", "23"),
+    "ansible": (2100, 2.0, "3235", "142"),
+    "mitogen": (1600, 4.0, "490", "23"),
+    "pyinfra": (250, 0.7, "25", "150"),
+}
+
+
+def as_json(kept: Mapping[str, Any]) -> str:
+    """The raw results: one row a line, so that two runs can be compared."""
+    rows = ",\n  ".join(json.dumps(row) for row in kept["rows"])
+    rest = json.dumps({key: value for key, value in kept.items() if key != "rows"}, indent=1)
+    return f'{rest[:-2]},\n "rows": [\n  {rows}\n ]\n}}\n'
+
+
+def markdown(kept: Mapping[str, Any]) -> str:
+    """The page: conditions, the table, ratios, the cost model."""
+    found = cells(kept["rows"])
+    sizes, trips = sorted({n for _, n, _ in found}), sorted({t for _, _, t in found})
+    parts = [_conditions(kept), _table(found, sizes, trips), _ratios(kept, found, sizes, trips)]
+    if len(sizes) > 1 and len(trips) > 1:
+        parts.append(_model(kept, found, trips))
+    return "\n".join(line for part in parts for line in part) + "\n"
+
+
+HEAD = """# reconcile beside its peers
+
+`python -m benchmarks.peers`, {date}, commit {commit}. {cores} cores ({processor}), {memory_gib} GiB, kernel {kernel}.
+ansible-core {ansible}, mitogen {mitogen}, pyinfra {pyinfra} (paramiko {paramiko}) on Python {peers_python};
+reconcile on Python {our_python}; {openssh}. Load of the machine before the calls: {least_load} to {most_load}.
+
+STAND-IN: {stand_in}.
+So wall times are upper bounds: the nodes' own CPU is part of them, and so is what else ran on the machine.
+
+- **Work**: {resources} resources in {tasks} tasks and {facts} facts, nothing to do. Ours needs two calls for what the peers do in
+  one (`plan` for the resources, `observe` for the facts), so two starts and two logins a node: both count.
+- **Equal**: in this run each of {tools} saw no change on the converged node;
+  the {drifts} drifts that were made by hand ({drift}), and nothing else;
+  no change once they were healed; and each time the same {facts} facts. Each call that was measured had to show no change and the
+  same facts on every node.
+- **Tuned**: Ansible with pipelining, ControlPersist, as many forks as nodes, only the fact subsets that are needed, packages of
+  one wish in one task, and curve25519 as key exchange; pyinfra with `--parallel` and without `-y`, which skips the detection.
+- **Cold**: no connection and no cache of facts is kept from call to call. All tools in turn; repeats: {repeats}. Medians.
+- **CPU**: user and system of the whole process tree, by a control group (cpuacct), kept ssh masters included; nodes likewise.
+- **Distance**: a relay in user space (this kernel has no netem), in every call; measured: {distances}.
+  Its CPU is in no figure.
+- **Bytes**: payload of TCP at the relay. **Turns**: times that a controller sent again after it had been sent something, an upper
+  bound of round trips. **Waited**: round trips that the run of one node waits for: what the distance adds to its wall time.
+"""
+
+
+def _conditions(kept: Mapping[str, Any]) -> Iterator[str]:
+    where, v, same = kept["conditions"], kept["conditions"]["versions"], kept["equality"]
+    loads = sorted(row["load"] for row in kept["rows"])
+    more = {
+        "commit": where["commit"][:12] + (" with changes" if where["changed"] else ""),
+        "ansible": v["ansible-core"],
+        "peers_python": v["python"],
+        "our_python": v["our python"],
+        "least_load": loads[0],
+        "most_load": loads[-1],
+        "resources": kept["work"]["resources"],
+        "tasks": len(kept["work"]["tasks"]),
+        "facts": len(kept["work"]["facts"]),
+        "tools": ", ".join(same["tools"]),
+        "drifts": len(same["drift"]),
+        "drift": ", ".join(same["drift"]),
+        "repeats": ", ".join(f"{times} with {nodes}" for nodes, times in kept["repeats"].items()) + " nodes",
+        "distances": ", ".join(f"{real} ms for {ms}" for ms, real in kept["round_trips"].items()),
+    }
+    yield HEAD.format(**{**v, **where, **more})
+
+
+def _table(found: Found, sizes: list[int], trips: list[float]) -> Iterator[str]:
+    yield (
+        "| nodes | round trip ms | tool | controller CPU ms a node (range) | KB a node sent / received | turns / connections a node"
+        " | node CPU ms | wall s (range) | |\n|---|---|---|---|---|---|---|---|---|"
+    )
+    for nodes in sizes:
+        for trip in trips:
+            for tool in TOOLS:
+                c = found[tool, nodes, trip]
+                times = "" if tool == OURS else f"CPU x{ratio(found, tool, nodes, trip):.0f}"
+                yield (
+                    f"| {nodes} | {trip:.0f} | {tool} | {c.cpu_ms:.0f} ({c.cpu_range_ms[0]:.0f} to {c.cpu_range_ms[1]:.0f}) "
+                    f"| {c.sent_kb:.0f} / {c.received_kb:.0f} | {c.turns:.0f} / {c.connections:.1f} | {c.node_cpu_ms:.0f} "
+                    f"| {c.wall:.1f} ({c.wall_range[0]:.1f} to {c.wall_range[1]:.1f}) | {times} |"
+                )
+    yield "\n![CPU, wall and bytes](peers.svg)\n"
+
+
+def _ratios(kept: Mapping[str, Any], found: Found, sizes: list[int], trips: list[float]) -> Iterator[str]:
+    most, alone = sizes[-1], cells(kept["rows"], PLAN_ALONE)
+    yield f"## Targets: controller CPU a node at {most} nodes\n"
+    yield "| | " + " | ".join(f"{trip:.0f} ms, whole work | {trip:.0f} ms, our plan alone" for trip in trips) + " | target |"
+    yield "|---" * (2 * len(trips) + 2) + "|"
+    for tool in PEERS:
+        cell = [f"{ratio(f, tool, most, trip):.0f}x" for trip in trips for f in (found, alone)]
+        target = f"{TARGETS[tool]:.0f}x" if tool in TARGETS else ""
+        yield f"| {tool} | {' | '.join(cell)} | {target} |"
+    yield ""
+
+
+def _model(kept: Mapping[str, Any], found: Found, trips: list[float]) -> Iterator[str]:
+    many = max(n for _, n, _ in found)
+    yield "## Beside the cost model of the design\n"
+    yield "| | CPU ms a further node: model | here | fixed s: model | here | KB sent / received a node: model | here | waited |"
+    yield "|---|---|---|---|---|---|---|---|"
+    alone = cells(kept["rows"], ("plan",))
+    for tool in TOOLS:
+        yield _against(CALLED[tool], tool, found, trips, many, kept["round_trips"])
+    yield _against("`reconcile plan` alone", OURS, alone, trips, many, kept["round_trips"])
+    yield ""
+    yield from REASONS
+
+
+def _against(called: str, tool: str, found: Found, trips: list[float], many: int, real: Mapping[str, float]) -> str:
+    slope, fixed = further(found, tool, trips[0])
+    model, c = MODEL[tool], found[tool, many, trips[0]]
+    return (
+        f"| {called} | {model[0]} | {slope:.0f} | {model[1]} | {fixed:.2f} | {model[2]} / {model[3]} "
+        f"| {c.sent_kb:.0f} / {c.received_kb:.0f} | {waited(found, tool, real):.0f} |"
+    )
+
+
+REASONS: tuple[str, ...] = ()
