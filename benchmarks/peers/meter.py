@@ -35,9 +35,9 @@ class Cost:
 class Distance:
     """The relay in front of the nodes. `ports`: where each target is reached on 127.0.0.1."""
 
-    def __init__(self, targets: Sequence[str]) -> None:
+    def __init__(self, targets: Sequence[tuple[str, int]]) -> None:
         self._echo = socket.create_server(("127.0.0.1", 0))
-        ends = (*(f"{address}:22" for address in targets), f"127.0.0.1:{self._echo.getsockname()[1]}")
+        ends = [f"{host}:{port}" for host, port in (*targets, self._echo.getsockname()[:2])]
         argv = (sys.executable, "-m", "benchmarks.peers.relay", *ends)
         self._process = subprocess.Popen(argv, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         *self.ports, self._to_echo = json.loads(self._line())

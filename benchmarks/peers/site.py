@@ -16,6 +16,8 @@ from benchmarks.peers.tools import Ansible, Ours, Pyinfra, Tool
 from benchmarks.peers.work import Endpoint
 from lab import Lab
 
+SSH = 22
+
 
 @dataclass(frozen=True)
 class Site:
@@ -66,9 +68,9 @@ def site(peers: Peers, nodes: int) -> Iterator[Site]:
     lab = Lab.from_environment()
     try:
         lab.up(nodes=nodes)
-        addresses = [node.address for node in lab.nodes.values()]
+        targets = [(node.address, SSH) for node in lab.nodes.values()]
         # a short path: the kept connections of ssh are sockets below it
-        with tempfile.TemporaryDirectory(prefix="peers-") as folder, contextlib.closing(Distance(addresses)) as distance:
+        with tempfile.TemporaryDirectory(prefix="peers-") as folder, contextlib.closing(Distance(targets)) as distance:
             ends = tuple(Endpoint(n.name, n.address, port) for n, port in zip(lab.nodes.values(), distance.ports, strict=True))
             found = Site(lab, Path(folder), ends, distance, Meter(lab, distance), peers)
             found.known_hosts.write_text(_behind(lab.known_hosts.read_text(), ends))

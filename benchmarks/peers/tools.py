@@ -156,7 +156,7 @@ class Ansible:
             "defaults": {"nocolor": "true", "forks": min(len(self.endpoints), 32), "host_key_checking": "true"},
             "ssh_connection": {
                 "pipelining": "true",
-                "ssh_args": "-o ControlMaster=auto -o ControlPersist=60s",
+                "ssh_args": "-C -o ControlMaster=auto -o ControlPersist=60s",
                 "control_path_dir": self.folder / "cp",
             },
         }
