@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import subprocess
 import sys
@@ -22,10 +23,10 @@ NODES, ROUND_TRIPS, MOST = (1, 8, 32), (0, 10), 32
 
 def whole(claims: Claims, kept: Mapping[str, Any]) -> None:
     """Every cell, each from several repeats; what was measured is known."""
-    found = cells(kept["rows"])
-    wanted = {(tool, nodes, trip) for tool in TOOLS for nodes in NODES for trip in ROUND_TRIPS}
+    found = {(part, *key): cell for part in work.PARTS for key, cell in cells(kept["rows"], part).items()}
+    wanted = set(itertools.product(work.PARTS, TOOLS, NODES, ROUND_TRIPS))
     missing = sorted(wanted - set(found))
-    claims.check("every tool was measured at every number of nodes and distance", not missing, missing or f"{len(found)} cells")
+    claims.check("every tool was measured in both parts at every size and distance", not missing, missing or f"{len(found)} cells")
     single = sorted(key for key, cell in found.items() if cell.repeats < 2)
     claims.check("each of them several times, so that there is a spread", not single, single or f"{len(kept['rows'])} calls")
     commit = kept["conditions"]["commit"]
@@ -56,8 +57,8 @@ def same_work(claims: Claims, kept: Mapping[str, Any], nodes: int) -> None:
 
 
 def targets(claims: Claims, kept: Mapping[str, Any]) -> None:
-    """Ratios of controller CPU a node, our two calls added."""
-    found = cells(kept["rows"])
+    """Ratios of controller CPU a node of a plan that has nothing to do."""
+    found = cells(kept["rows"], work.PLAN)
     for tool, least in TARGETS.items():
         for trip in ROUND_TRIPS:
             times = ratio(found, tool, MOST, trip)

@@ -22,7 +22,7 @@ from benchmarks.peers import report, work
 from benchmarks.peers.installed import Peers, peers
 from benchmarks.peers.measure import Unequal, equal, rows
 from benchmarks.peers.site import Site, site
-from benchmarks.peers.tools import OUR_ADDITIONS, ROOT
+from benchmarks.peers.tools import ROOT
 
 RESULTS = ROOT / "benchmarks" / "results"
 PLOT = Path(__file__).with_name("plot.py")
@@ -64,7 +64,6 @@ def conditions(installed: Peers) -> dict[str, Any]:
         "kernel": platform.release(),
         "versions": {**installed.versions(), "our python": platform.python_version(), "openssh": _told("ssh", "-V")},
         "stand_in": "lab nodes on the same machine stand for servers; a relay stands for the distance to them",
-        "our_parts": OUR_ADDITIONS,
     }
 
 

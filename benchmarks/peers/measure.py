@@ -41,7 +41,7 @@ def call(site: Site, tool: Tool) -> tuple[list[tuple[str, Cost]], dict[str, Seen
     costs, outputs = [], []
     for one in tool.calls():
         cost, status, output = site.meter.run(one)
-        if status != 0:
+        if status != 0 or not output:
             words = (one.cwd / "stderr").read_text()[-2000:]
             raise Unequal(f"{tool.name} {one.part} ended with {status}\n{output[-2000:]}\n{words}")
         costs.append((one.part, cost))
@@ -68,12 +68,11 @@ def normal(facts: Mapping[str, Any]) -> dict[str, str]:
 
 
 def equal(site: Site, tools: Sequence[Tool]) -> dict[str, Any]:
-    """Converge with ours, then prove with all: no change; each injected drift, and nothing else; no change once it is healed.
+    """Converge all nodes with ours; on the first, every tool sees no change, the drift and nothing else, and again no change.
 
-    The evidence, for the results. Raises Unequal.
+    The evidence, for the results. `tools` are those of the first node alone. Raises Unequal.
     """
-    apply = site.ours(len(site.endpoints)).call("apply", "apply")
-    names = [e.name for e in site.endpoints]
+    apply, names = site.ours().call("apply", "apply"), [site.endpoints[0].name]
     heal(site, apply)
     clean = {name: frozenset[str]() for name in names}
     facts = _all(site, tools, clean)

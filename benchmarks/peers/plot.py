@@ -16,25 +16,19 @@ matplotlib.use("Agg")
 from matplotlib import pyplot
 
 COLOURS = {"ansible": "#c0392b", "mitogen": "#e08e0b", "pyinfra": "#2471a3", "reconcile": "#1e8449"}
-LABELS = {
-    "ansible": "ansible --check",
-    "mitogen": "ansible --check, mitogen",
-    "pyinfra": "pyinfra --dry",
-    "reconcile": "reconcile plan and observe",
-}
-
-
+LABELS = {"ansible": "ansible --check", "mitogen": "with mitogen", "pyinfra": "pyinfra --dry", "reconcile": "reconcile"}
 Points = Mapping[tuple[str, float], Sequence[tuple[int, float]]]
 
 
-def medians(rows: Iterable[Mapping[str, Any]], key: str, each: bool) -> Points:
-    """By tool and round trip: nodes and the median of the repeats of `key`, the parts of one repeat added."""
-    sums: dict[tuple[str, float, int], dict[int, float]] = defaultdict(lambda: defaultdict(float))
+def medians(rows: Iterable[Mapping[str, Any]], part: str, keys: Sequence[str], each: bool) -> Points:
+    """By tool and round trip: nodes, and the median of the repeats of the sum of `keys`, of one part of the work."""
+    sums: dict[tuple[str, float, int], list[float]] = defaultdict(list)
     for row in rows:
-        sums[row["tool"], row["round_trip"], row["nodes"]][row["repeat"]] += row[key]
+        if row["part"] == part:
+            sums[row["tool"], row["round_trip"], row["nodes"]].append(sum(row[key] for key in keys))
     found: dict[tuple[str, float], list[tuple[int, float]]] = defaultdict(list)
     for (tool, trip, nodes), repeats in sorted(sums.items()):
-        found[tool, trip].append((nodes, statistics.median(repeats.values()) / (nodes if each else 1)))
+        found[tool, trip].append((nodes, statistics.median(repeats) / (nodes if each else 1)))
     return found
 
 
@@ -59,18 +53,18 @@ def draw(axes: Any, found: Points, title: str, unit: str, scale: float) -> None:
 def main() -> None:
     raw, out = Path(sys.argv[1]), sys.argv[2]
     kept = json.loads(raw.read_text())
-    figure, panels = pyplot.subplots(1, 3, figsize=(15, 5.6))
-    for row in kept["rows"]:
-        row["bytes"] = row["sent"] + row["received"]
-    draw(panels[0], medians(kept["rows"], "cpu", True), "controller CPU a node", "ms", 1000)
-    draw(panels[1], medians(kept["rows"], "wall", False), "wall time of the whole run", "s", 1)
-    draw(panels[2], medians(kept["rows"], "bytes", True), "bytes a node, both ways", "KB", 0.001)
-    handles, labels = panels[0].get_legend_handles_labels()
+    rows = kept["rows"]
+    figure, panels = pyplot.subplots(2, 2, figsize=(11, 9))
+    draw(panels[0][0], medians(rows, "plan", ("cpu",), True), "15 resources: controller CPU a node", "ms", 1000)
+    draw(panels[0][1], medians(rows, "facts", ("cpu",), True), "20 facts: controller CPU a node", "ms", 1000)
+    draw(panels[1][0], medians(rows, "plan", ("wall",), False), "15 resources: wall time of the whole run", "s", 1)
+    draw(panels[1][1], medians(rows, "plan", ("sent", "received"), True), "15 resources: bytes a node, both ways", "KB", 0.001)
+    handles, labels = panels[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="lower center", ncol=4, frameon=False, fontsize=9)
     where = kept["conditions"]
-    title = f"15 resources and 20 facts, nothing to do; {where['cores']} cores play controller and nodes (STAND-IN: lab)"
+    title = f"Nothing to do: {where['cores']} cores play controller and nodes (STAND-IN: lab)"
     figure.suptitle(title, fontsize=11)
-    figure.tight_layout(rect=(0, 0.1, 1, 1))
+    figure.tight_layout(rect=(0, 0.06, 1, 1))
     pyplot.rcParams["svg.hashsalt"] = "peers"
     figure.savefig(f"{out}.svg", metadata={"Date": None})
     figure.savefig(f"{out}.png", dpi=100)

@@ -49,9 +49,11 @@ class Site:
         pyinfra = Pyinfra(folders["pyinfra"], self.peers, endpoints)
         return ours, *(tool.prepared(identity, self.known_hosts, names) for tool in (ansible, mitogen, pyinfra))
 
-    def ours(self, count: int) -> Ours:
-        """Ours alone, as `tools` prepared it: for `apply`."""
-        return Ours(self.folder / str(count) / "reconcile", self.endpoints[:count])
+    def ours(self) -> Ours:
+        """Ours on every node, prepared: for `apply`."""
+        ours = self.tools(len(self.endpoints))[0]
+        assert isinstance(ours, Ours)
+        return ours
 
 
 def _committed(repo: Path) -> None:

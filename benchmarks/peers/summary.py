@@ -34,11 +34,11 @@ class Cell:
     node_cpu_ms: float
 
 
-def cells(rows: Iterable[Row], parts: Iterable[str] | None = None) -> dict[tuple[str, int, float], Cell]:
-    """By tool, nodes, round trip. The parts of one repeat are added; `parts` limits to some."""
+def cells(rows: Iterable[Row], part: str | None = None) -> dict[tuple[str, int, float], Cell]:
+    """By tool, nodes, round trip, of one part of the work; None: the parts of one repeat are added."""
     wholes: dict[tuple[str, int, float], dict[int, dict[str, float]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(float)))
     for row in rows:
-        if parts is None or row["part"] in parts:
+        if part in (None, row["part"]):
             for name in SUMMED:
                 wholes[row["tool"], row["nodes"], row["round_trip"]][row["repeat"]][name] += row[name]
     return {key: _cell(key, list(repeats.values())) for key, repeats in wholes.items()}
@@ -61,6 +61,11 @@ def _cell(key: tuple[str, int, float], repeats: list[dict[str, float]]) -> Cell:
         middle["connections"] / nodes,
         middle["node_cpu"] / nodes * 1000,
     )
+
+
+def axes(found: Mapping[tuple[str, int, float], Cell]) -> tuple[list[int], list[float]]:
+    """Which numbers of nodes and which round trips there are, from the least."""
+    return sorted({nodes for _, nodes, _ in found}), sorted({trip for _, _, trip in found})
 
 
 def ratio(found: Mapping[tuple[str, int, float], Cell], tool: str, nodes: int, round_trip: float) -> float:

@@ -18,10 +18,6 @@ from benchmarks.peers.work import Endpoint
 ROOT = Path(__file__).parent.parent.parent
 KEX = "curve25519-sha256"  # OpenSSH's own first choice, sntrup761, costs either side more; none of the others offers it
 
-OUR_ADDITIONS = (
-    "reconcile plan --json, then reconcile observe --json: two processes and two logins a node for what the peers do in one"
-)
-
 
 @dataclass(frozen=True)
 class Seen:
@@ -33,7 +29,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Call:
-    """One process of a tool. `part` says what it is for, where a tool needs several."""
+    """One process of a tool, for one part of the work."""
 
     part: str
     argv: tuple[str, ...]
@@ -54,7 +50,7 @@ class Tool(Protocol):
     def name(self) -> str: ...
 
     def calls(self) -> Sequence[Call]:
-        """What does the whole work once, in this order."""
+        """What does the whole work once: a call for each of `work.PARTS`, in this order."""
         ...
 
     def read(self, outputs: Sequence[str]) -> dict[str, Seen]:
@@ -64,7 +60,7 @@ class Tool(Protocol):
 
 @dataclass(frozen=True)
 class Ours:
-    """`reconcile plan` for the resources and `reconcile observe` for the facts: two processes, each with its own logins."""
+    """`reconcile plan` and `reconcile observe`."""
 
     folder: Path
     endpoints: Sequence[Endpoint]
@@ -83,7 +79,7 @@ class Ours:
 
     def calls(self) -> Sequence[Call]:
         asked = tuple(word for fact in work.OUR_FACTS for word in ("--fact", fact))
-        return self.call("plan", "plan", "--json"), self.call("facts", "observe", "--json", *asked)
+        return self.call(work.PLAN, "plan", "--json"), self.call(work.FACTS_PART, "observe", "--json", *asked)
 
     def read(self, outputs: Sequence[str]) -> dict[str, Seen]:
         plan, seen = (json.loads(text)["nodes"] for text in outputs)
@@ -138,7 +134,8 @@ class Ansible:
 
     def prepared(self, identity: Path, known_hosts: Path, names: Mapping[str, str]) -> Ansible:
         work.write_files(self.folder / "files")
-        (self.folder / "site.yaml").write_text(work.playbook(names, self.folder / "files"))
+        (self.folder / "plan.yaml").write_text(work.playbook(names, self.folder / "files"))
+        (self.folder / "facts.yaml").write_text(work.facts_playbook())
         common = {
             "ansible_host": "127.0.0.1",
             "ansible_user": "root",
@@ -167,21 +164,17 @@ class Ansible:
 
     def calls(self) -> Sequence[Call]:
         settings = {"ANSIBLE_CONFIG": str(self.folder / "ansible.cfg"), "ANSIBLE_HOME": str(self.folder / "home")}
-        argv = (self.peers.program("ansible-playbook"), "--check", "--diff", "--inventory", "hosts.json", "site.yaml")
-        return (Call("check", argv, self.folder, settings),)
+        argv = (self.peers.program("ansible-playbook"), "--check", "--diff", "--inventory", "hosts.json")
+        return tuple(Call(part, (*argv, f"{part}.yaml"), self.folder, settings) for part in work.PARTS)
 
     def read(self, outputs: Sequence[str]) -> dict[str, Seen]:
-        (text,) = outputs
+        plan, facts = outputs
         changes: dict[str, set[str]] = {e.name: set() for e in self.endpoints}
-        facts: dict[str, Any] = {}
-        for block in re.split(r"^TASK \[", text.partition("\nPLAY RECAP")[0], flags=re.MULTILINE)[1:]:
-            task = block.partition("]")[0]
+        for block in re.split(r"^TASK \[", plan, flags=re.MULTILINE)[1:]:
             for node in re.findall(r"^changed: \[(\S+)\]", block, re.MULTILINE):
-                changes[node].add(task)
-            if task == "facts":
-                shown = re.findall(r"^ok: \[(\S+)\] => (\{.*?^\})", block, re.MULTILINE | re.DOTALL)
-                facts = {node: json.loads(told)["msg"] for node, told in shown}
-        return {name: Seen(frozenset(changes[name]), facts[name]) for name in changes if name in facts}
+                changes[node].add(block.partition("]")[0])
+        shown = re.findall(r"^ok: \[(\S+)\] => (\{.*?^\})", facts, re.MULTILINE | re.DOTALL)
+        return {node: Seen(frozenset(changes[node]), json.loads(told)["msg"]) for node, told in shown}
 
 
 @dataclass(frozen=True)
@@ -207,21 +200,22 @@ class Pyinfra:
         }
         hosts = [(e.name, {**common, "ssh_port": e.port}) for e in self.endpoints]
         (self.folder / "hosts.py").write_text(f"nodes = {hosts!r}\n")
-        (self.folder / "deploy.py").write_text(Path(__file__).with_name("pyinfra_deploy.py").read_text())
+        for part in work.PARTS:
+            (self.folder / f"{part}.py").write_text(Path(__file__).with_name(f"pyinfra_{part}.py").read_text())
         return self
 
     def calls(self) -> Sequence[Call]:
         settings = {"PEERS_WORK": str(self.folder / "work.json")}
         parallel = str(min(len(self.endpoints), 32))
-        argv = (self.peers.program("pyinfra"), "--dry", "--diff", "--json", "--parallel", parallel, "hosts.py", "deploy.py")
-        return (Call("dry", argv, self.folder, settings),)
+        argv = (self.peers.program("pyinfra"), "--dry", "--diff", "--json", "--parallel", parallel, "hosts.py")
+        return tuple(Call(part, (*argv, f"{part}.py"), self.folder, settings) for part in work.PARTS)
 
     def read(self, outputs: Sequence[str]) -> dict[str, Seen]:
-        lines = outputs[0].splitlines()
-        told = [line.split(" ", 2) for line in lines if line.startswith("FACTS ")]
-        plan = json.loads("\n".join(line for line in lines if not line.startswith("FACTS ")))["plan"]
-        changes = {node: {op["names"][0] for op in plan if node in _hosts(op)} for _, node, _ in told}
-        return {node: Seen(frozenset(changes[node]), json.loads(facts)) for _, node, facts in told}
+        plan = json.loads(outputs[0])["plan"]
+        told = [line.split(" ", 2)[1:] for line in outputs[1].splitlines() if line.startswith("FACTS ")]
+        return {
+            node: Seen(frozenset(op["names"][0] for op in plan if node in _hosts(op)), json.loads(facts)) for node, facts in told
+        }
 
 
 def _hosts(operation: Mapping[str, Any]) -> set[str]:

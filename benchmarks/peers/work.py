@@ -1,7 +1,9 @@
 """The work that every tool gets: 15 resources in 13 tasks, 20 facts, and the drift that each has to see. Data, said once.
 
+Two jobs: PLAN compares the resources with the nodes, FACTS reads and shows the facts.
+
 A task is what one line of a peer's playbook manages; several packages of one wish are one task, as people write it for every tool.
-Written out as our manifests, as an Ansible playbook, and as JSON that the pyinfra deploy reads.
+Written out as our manifests, as Ansible playbooks, and as JSON that the pyinfra deploys read.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ from typing import Any
 
 import yaml
 
+PLAN, FACTS_PART = "plan", "facts"
+PARTS = (PLAN, FACTS_PART)
 PRESENT = ("numactl-2.0.19-3.el9", "tmux", "htop")
 ABSENT = ("telnet",)
 UNITS: Mapping[str, bool] = {"sshd.service": True, "nftables.service": False, "systemd-networkd.service": False}
@@ -122,10 +126,7 @@ def write_files(folder: Path) -> None:
 
 
 def playbook(names: Mapping[str, str], files: Path) -> str:
-    """Ansible's form, with core's own modules.
-
-    Facts are shown before the tasks: the hostname module replaces that fact even in check mode.
-    """
+    """Ansible's form, with core's own modules."""
     tasks: list[dict[str, Any]] = [
         {"name": HOSTNAME, "hostname": {"name": "{{ inventory_hostname }}", "use": "systemd"}},
         {
@@ -147,13 +148,20 @@ def playbook(names: Mapping[str, str], files: Path) -> str:
             for unit, on in UNITS.items()
         ),
     ]
-    asked = [{"name": "package facts", "package_facts": {"manager": "rpm"}}, {"name": "service facts", "service_facts": None}]
-    shown = {"name": "facts", "debug": {"msg": _ansible_facts()}}
+    return yaml.safe_dump([{"hosts": "all", "gather_facts": False, "tasks": tasks}], sort_keys=False)
+
+
+def facts_playbook() -> str:
+    """The facts as Ansible gathers and shows them."""
     play = {
         "hosts": "all",
         "gather_facts": True,
         "gather_subset": ["!all", "!min", "platform", "distribution", "hardware", "network"],
-        "tasks": [*asked, shown, *tasks],
+        "tasks": [
+            {"name": "package facts", "package_facts": {"manager": "rpm"}},
+            {"name": "service facts", "service_facts": None},
+            {"name": "facts", "debug": {"msg": _ansible_facts()}},
+        ],
     }
     return yaml.safe_dump([play], sort_keys=False)
 
@@ -178,7 +186,7 @@ def _ansible_facts() -> dict[str, str]:
 
 
 def for_pyinfra(names: Mapping[str, str], files: Path) -> str:
-    """What `pyinfra_deploy.py` reads."""
+    """What `pyinfra_plan.py` and `pyinfra_facts.py` read."""
     return json.dumps(
         {
             "hosts": [f"{address} {name}" for name, address in names.items()],

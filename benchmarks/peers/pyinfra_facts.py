@@ -1,4 +1,4 @@
-"""pyinfra's form of the work, for its own interpreter: tasks named as in `work.TASKS`, facts as in `work.FACTS`."""
+"""pyinfra's form of the facts, for its own interpreter: named and ordered as in `work.FACTS`."""
 
 import json
 import os
@@ -9,7 +9,6 @@ from pyinfra.facts.hardware import CpuInfo, Cpus, Memory, NetworkDevices
 from pyinfra.facts.rpm import RpmPackages
 from pyinfra.facts.server import Arch, Hostname, KernelVersion, LinuxDistribution
 from pyinfra.facts.systemd import SystemdEnabled, SystemdStatus
-from pyinfra.operations import dnf, files, server, systemd
 
 WORK = json.loads(Path(os.environ["PEERS_WORK"]).read_text())
 WATCHED = ("sshd.service", "lab-kmsg.service")
@@ -36,17 +35,3 @@ found = (
     *(state[unit] for unit in WATCHED for state in (running, enabled)),
 )
 print("FACTS", host.name, json.dumps(dict(zip(WORK["facts"], found, strict=True))))
-
-server.hostname(name="hostname", hostname=host.name)
-files.block(
-    name="/etc/hosts",
-    path="/etc/hosts",
-    content="\n".join(WORK["hosts"]),
-    marker="# {mark} reconcile",
-)
-dnf.packages(name="packages", packages=WORK["present"])
-dnf.packages(name="removed packages", packages=WORK["absent"], present=False)
-for path, (source, mode) in WORK["files"].items():
-    files.put(name=path, src=source, dest=path, user="root", group="root", mode=mode)
-for unit, on in WORK["units"].items():
-    systemd.service(name=unit, service=unit, running=on, enabled=on)
