@@ -32,7 +32,11 @@ def whole(claims: Claims, kept: Mapping[str, Any]) -> None:
     commit = kept["conditions"]["commit"]
     ours = subprocess.run(("git", "merge-base", "--is-ancestor", commit, "HEAD"), cwd=ROOT, check=False, capture_output=True)
     clean = not kept["conditions"]["changed"]
-    claims.check("the commit of the product that was measured is in the history", ours.returncode == 0 and clean, commit)
+    claims.check(
+        "what was measured is known: a commit of the history, and what was on top of it",
+        ours.returncode == 0 and clean,
+        [commit, *kept["conditions"]["ahead"]],
+    )
     versions = kept["conditions"]["versions"]
     pinned = dict(line.split("==") for line in REQUIREMENTS.read_text().split() if "==" in line)
     other = {name: versions[name] for name in ("ansible-core", "mitogen", "pyinfra") if versions[name] != pinned[name]}

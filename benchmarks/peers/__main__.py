@@ -52,10 +52,12 @@ def _told(*words: str) -> str:
 
 def conditions(installed: Peers) -> dict[str, Any]:
     """Where and with what it was measured."""
+    base = _told("git", "merge-base", "HEAD", "main")
     cpu = next(line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name"))
     return {
-        # of the product: a commit of the benchmark alone changes nothing that is measured
-        "commit": _told("git", "log", "-1", "--format=%H", "--", "reconciler"),
+        # what is on main by its name, what is on top by its words: a rebase changes the names of these
+        "commit": base,
+        "ahead": _told("git", "log", "--format=%s", f"{base}..HEAD", "--", "reconciler").splitlines(),
         "changed": _told("git", "status", "--porcelain", "--", "reconciler", "benchmarks/peers"),
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
         "cores": os.cpu_count(),

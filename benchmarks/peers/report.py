@@ -74,7 +74,7 @@ def _conditions(kept: Mapping[str, Any]) -> Iterator[str]:
     where, v, same = kept["conditions"], kept["conditions"]["versions"], kept["equality"]
     loads = sorted(row["load"] for row in kept["rows"])
     more = {
-        "commit": where["commit"][:12] + (" with changes" if where["changed"] else ""),
+        "commit": " + ".join((where["commit"][:12], *map(repr, where["ahead"]), *(["changes"] if where["changed"] else []))),
         "ansible": v["ansible-core"],
         "peers_python": v["python"],
         "our_python": v["our python"],

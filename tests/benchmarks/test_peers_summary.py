@@ -34,7 +34,15 @@ def _kept() -> dict[str, Any]:
         for part, share in (("plan", 0.75), ("facts", 0.25))
     ]
     named = ("python", "our python", "ansible-core", "mitogen", "pyinfra", "paramiko", "openssh")
-    where = {"commit": "0123456789abcdef", "changed": "", "date": "2026-11-30", "cores": 2, "processor": "x", "memory_gib": 4}
+    where = {
+        "commit": "0123456789abcdef",
+        "ahead": ["A change"],
+        "changed": "",
+        "date": "2026-11-30",
+        "cores": 2,
+        "processor": "x",
+        "memory_gib": 4,
+    }
     return {
         "conditions": {**where, "kernel": "6", "versions": dict.fromkeys(named, "1.0"), "stand_in": "lab nodes stand for servers"},
         "repeats": {"1": 3, "32": 3},
