@@ -136,18 +136,27 @@ def unit_state(fields: dict[str, str]) -> UnitState:
     )
 
 
-def parse(text: Fact[str], name: str) -> Fact[UnitState]:
-    """Of the answer for all units the one of this name, or alias."""
+def parse(text: Fact[str]) -> Fact[dict[str, dict[str, str]]]:
+    """The properties of every unit of the answer, by its name and by its aliases; what is said first counts."""
     if isinstance(text, Absent):
         return Unknown("NoSystemd", "systemctl is not installed")
     if not isinstance(text, Value):
         return text
+    found: dict[str, dict[str, str]] = {}
     for fields in blocks(text.value):
-        if name in (fields.get("Id"), *fields.get("Names", "").split()):
-            return Value(unit_state(fields))
-    return Unknown("UnitNotSaid", name)
+        for name in (fields.get("Id", ""), *fields.get("Names", "").split()):
+            found.setdefault(name, fields)
+    return Value(found)
+
+
+def _all(facts: Facts) -> Fact[dict[str, dict[str, str]]]:
+    return parse(raw.command_text(raw.part(facts, KEY)))
 
 
 def unit(facts: Facts, name: str) -> Fact[UnitState]:
     """What systemd says of the unit: a unit that it does not know has the load state `not-found`."""
-    return parse(raw.command_text(raw.part(facts, KEY)), name)
+    everything = facts.once(_all)
+    if not isinstance(everything, Value):
+        return everything
+    fields = everything.value.get(name)
+    return Value(unit_state(fields)) if fields else Unknown("UnitNotSaid", name)

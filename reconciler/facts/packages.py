@@ -82,8 +82,14 @@ def rpm_text(answer: Raw | None) -> Fact[str]:
 
 def installed(facts: Facts, manager: PackageManager) -> Fact[dict[str, tuple[Installed, ...]]]:
     """Everything that is installed, by name."""
-    if manager == "dnf":
-        return parse_rpm(rpm_text(raw.part(facts, RPM.key)))
+    return facts.once(_rpms if manager == "dnf" else _debs)
+
+
+def _rpms(facts: Facts) -> Fact[dict[str, tuple[Installed, ...]]]:
+    return parse_rpm(rpm_text(raw.part(facts, RPM.key)))
+
+
+def _debs(facts: Facts) -> Fact[dict[str, tuple[Installed, ...]]]:
     return parse_deb(raw.command_text(raw.part(facts, DEB.key)))
 
 
@@ -116,6 +122,10 @@ def parse_plugin(text: Fact[str]) -> Fact[str]:
 
 def locks(facts: Facts) -> Fact[dict[str, tuple[Version, ...]]]:
     """dnf's version locks by name; Unknown where nothing would honour them."""
+    return facts.once(_locks)
+
+
+def _locks(facts: Facts) -> Fact[dict[str, tuple[Version, ...]]]:
     plugin = parse_plugin(raw.file_text(raw.part(facts, LOCK.key, 1)))
     if not isinstance(plugin, Value):
         return plugin

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T", covariant=True)
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +152,14 @@ class Facts:
 
     readings: Mapping[str, Reading] = field(default_factory=dict)
     spent: Spent | None = None
+    _made: dict[Callable[[Facts], Any], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def once(self, understand: Callable[[Facts], Made]) -> Made:
+        """What a pure function makes of these readings, made at its first use: every package of a node rests on one long list."""
+        if understand not in self._made:
+            self._made[understand] = understand(self)
+        made: Made = self._made[understand]
+        return made
 
     def raws(self, key: str) -> tuple[Raw, ...] | None:
         """The raw answers of one probe, or None where it was not asked."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import base64
-import functools
 import zlib
 from importlib import resources
+
+from reconciler.transport.once import once
 
 MODULES = (
     "state",
@@ -52,7 +53,7 @@ BOOTSTRAP = (
 )
 
 
-@functools.cache
+@once
 def packed() -> bytes:
     """The program, zlib-compressed: about 10 KB, made once a process."""
     package = resources.files("reconciler.node")
@@ -64,7 +65,7 @@ def packed() -> bytes:
     return zlib.compress("".join([*parts, _TAIL]).encode(), 9)
 
 
-@functools.cache
+@once
 def fragment(name: str) -> str:
     """A part of the program that travels with the probe that needs it: zlib, base64."""
     text = (resources.files("reconciler.node") / "fragments" / f"{name}.py").read_bytes()
