@@ -101,6 +101,6 @@ FILES = {"/etc/motd": "hi\n"}
 
 if __name__ == "__main__":
     sent = moved_program()
-    program.packed = lambda: sent  # type: ignore[assignment]
+    program.packed = lambda: sent
     root, state_dir, *nodes = sys.argv[1:]
     sys.exit(controller(Site(Path(root)), Path(state_dir)).apply(desired(nodes, FILES)).exit)
