@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from reconciler.errors import ReconcileError
-from reconciler.render import controller_reasons
+from reconciler.render import controller_reasons, push_words
 from reconciler.render.fact_reasons import SENTENCES
 from reconciler.render.text import duration, safe
 
@@ -196,6 +196,7 @@ _SENTENCES = {
     "Unreadable": "{path} cannot be read: {detail}",
     **SENTENCES,
     **controller_reasons.SENTENCES,
+    **push_words.REASONS,
 }
 
 
