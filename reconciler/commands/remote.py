@@ -48,7 +48,7 @@ def _event(found: Mapping[str, Any], progress: Progress) -> list[str]:
     kind = str(found.get("event", ""))
     try:
         if "omitted" in found:
-            return []
+            return [push.OMITTED] if kind == "planned" else []
         if kind == "planned":
             return render_plan.render(wire.plan(found), style)
         if kind == "finished":
@@ -56,7 +56,7 @@ def _event(found: Mapping[str, Any], progress: Progress) -> list[str]:
         rest = {name: value for name, value in found.items() if name not in ("event", "time", "node")}
         progress(Event(kind, str(found.get("node", "")), rest, float(found.get("time", 0.0))))
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise ControllerError("ControllerGarbled", path=kind) from None
+        raise ControllerError("EventGarbled", name=kind) from None
     return []
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # post-receive makes no use of them, and has no time for them
 
 _STATES = {"absent": "absent", "current": "installed", "outdated": "installed, not as it should be", "foreign": "not ours"}
 UNSEEN = "the push is accepted; the controller takes it up when it runs"
+OMITTED = "the plan is too long to be shown here: `reconcile plan` shows it"
 GOES_ON = "it goes on without this terminal"
 
 

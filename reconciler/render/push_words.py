@@ -32,5 +32,6 @@ REASONS = {
     "WrongBelow": "{name} is not a folder inside the repository: no '/' first, no '..'",
     "ForeignHook": "{names} of {path} is not ours, and nothing was changed",
     "ControllerLate": "the controller has not finished after {age}, and does not let go",
+    "EventGarbled": "what the controller says of '{name}' is not understood here: is it another version?",
     "PushTooMuchWork": "the manifests take more than {age} of work or {memory} MiB of memory to check",
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -43,6 +44,11 @@ class Work:
     bare: Path
     state: Path
     config: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """`reconcile`, as a process."""
+        return (sys.executable, "-m", "reconciler")
 
     @property
     def environment(self) -> dict[str, str]:
