@@ -6,7 +6,7 @@ import json
 import socket
 import subprocess
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -84,7 +84,7 @@ def events(plan: Plan) -> list[dict[str, Any]]:
     return [protocol.event(json.loads(json.dumps(data.event(event), default=str))) for event in found]
 
 
-ENDS: dict[str, list[Mapping[str, Any]]] = {
+ENDS: dict[str, Sequence[Mapping[str, Any]]] = {
     "applied": [*events(big_plan()), protocol.end(3)],
     "detached": [*events(big_plan())[:2], protocol.end(0, "Detached", id="4f2a")],
     "another controller": [protocol.end(6, "OtherController", holder="h", node="gpu01", age=5.0)],
