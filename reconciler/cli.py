@@ -29,6 +29,7 @@ COMMANDS = {
     "history": ("reconciler.commands.status:history", "List what was applied, or the records of one apply."),
     "facts": ("reconciler.commands.facts:facts", "Understand saved output of nvidia-smi, rpm, dmesg and others."),
     "snapshot": ("reconciler.commands.snapshot:snapshot", "Take, list and show recorded states of the nodes."),
+    "pull": ("reconciler.commands.pull:pull", "On a node: fetch the manifests and apply what concerns this node alone."),
     "hook": ("reconciler.commands.hook:hook", "Let a bare repository check each push, and tell the controller of it."),
     "state": ("reconciler.commands.state:state", "Look after the controller's own records."),
 }

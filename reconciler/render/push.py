@@ -18,6 +18,19 @@ _STATES = {"absent": "absent", "current": "installed", "outdated": "installed, n
 UNSEEN = "the push is accepted; the controller takes it up when it runs"
 OMITTED = "the plan is too long to be shown here: `reconcile plan` shows it"
 GOES_ON = "it goes on without this terminal"
+NOTHING_LOCAL = "0 changes: nothing is declared that this node may do by itself"
+
+
+def rewritten(before: str, commit: str) -> str:
+    """Of a branch whose history was changed, to a node that pulls."""
+    return (
+        f"{safe(commit[:12])} does not go on from {safe(before[:12])}, which was taken: history was rewritten; "
+        f"to take it all the same: --accept {safe(commit[:12])}"
+    )
+
+
+def kept(commit: str) -> str:
+    return f"nothing of it is taken: {safe(commit[:12])} stays in force"
 
 
 def refused(loaded: Loaded, branch: str, style: Style) -> list[str]:

@@ -32,11 +32,13 @@ REASONS = {
     "WrongBelow": "{name} is not a folder inside the repository: no '/' first, no '..'",
     "ForeignHook": "{names} of {path} is not ours, and nothing was changed",
     "ControllerLate": "the controller has not finished after {age}, and does not let go",
-    "EventGarbled": "what the controller says of '{name}' is not understood here: is it another version?",
+    "EventGarbled": "what the controller says of '{name}' is not understood here; it may be another version",
     # webhooks
     "SecretUnreadable": "the webhook's secret {path} cannot be read: {detail}",
     "SecretOpen": "the webhook's secret {path} has mode {mode}: a file of its reader, or of root, with mode 0600 or 0400 is wanted",
     "SecretLength": "the webhook's secret {path} has {size} bytes; {low} to {high} are allowed",
     "CannotListen": "{address} cannot be listened on: {detail}",
+    "MirrorFailed": "{repository} cannot be read: {detail}",
+    "PullRefused": "nothing was changed: {repository} has no good revision, and none was taken before",
     "PushTooMuchWork": "the manifests take more than {age} of work or {memory} MiB of memory to check",
 }
