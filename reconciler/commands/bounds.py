@@ -20,7 +20,7 @@ def bounded(cpu: int = CPU, memory: int = MEMORY) -> Iterator[None]:
     """Limits for this process, and each that it starts, until it ends. Raises SourceError(PushTooMuchWork)."""
 
     def over(number: int, frame: FrameType | None) -> None:
-        raise SourceError("PushTooMuchWork", age=cpu, memory=memory)
+        raise SourceError("PushTooMuchWork", age=float(cpu), memory=memory)
 
     signal.signal(signal.SIGXCPU, over)
     _limit(resource.RLIMIT_CPU, cpu, cpu + _GRACE)
@@ -28,7 +28,7 @@ def bounded(cpu: int = CPU, memory: int = MEMORY) -> Iterator[None]:
     try:
         yield
     except MemoryError:
-        raise SourceError("PushTooMuchWork", age=cpu, memory=memory) from None
+        raise SourceError("PushTooMuchWork", age=float(cpu), memory=memory) from None
 
 
 def _limit(which: int, soft: int, hard: int) -> None:

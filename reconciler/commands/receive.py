@@ -53,7 +53,6 @@ def pre_receive(
     ref: str, below: str, signed: str, allowed_signers: str | None, gpg_keyring: str | None, max_push: int, as_json: bool
 ) -> int:
     """Judge a push while git keeps its objects apart: exit 1 refuses it. For git to call."""
-    from reconciler.commands import common
     from reconciler.commands.bounds import bounded
     from reconciler.render import push
     from reconciler.render.style import style_for
@@ -70,6 +69,8 @@ def pre_receive(
         judged = incoming.judge(guarded, update)
     branch = ref.removeprefix("refs/heads/")
     if as_json:
+        from reconciler.commands import common
+
         base.print_json({"accepted": not judged.problems, "problems": common.told(judged)})
     else:
         style = style_for(sys.stdout)
