@@ -70,7 +70,14 @@ def no_branch(git: Commit) -> str:
     return "couldn't find remote ref refs/heads/main"
 
 
-BAD = (broken, emptied, rewritten, gone, no_branch)
+def emptied_repository(git: Commit) -> str:
+    at = git()
+    shutil.rmtree(at / ".git")
+    subprocess.run(("git", "-C", str(at), "init", "-q", "-b", "main"), check=True)
+    return "couldn't find remote ref refs/heads/main"
+
+
+BAD = (emptied_repository, broken, emptied, rewritten, gone, no_branch)
 
 
 @pytest.mark.parametrize("spoil", BAD, ids=[f.__name__ for f in BAD])
