@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import importlib
 import io
 import json
 import os
@@ -14,7 +13,7 @@ from typing import Any
 import click
 
 from reconciler import __version__
-from reconciler.commands.group import Group
+from reconciler.commands.group import Lazy
 
 COMMANDS = {
     "validate": ("reconciler.commands.validate:validate", "Check manifests: every problem at once, with file:line:column."),
@@ -30,6 +29,8 @@ COMMANDS = {
     "history": ("reconciler.commands.status:history", "List what was applied, or the records of one apply."),
     "facts": ("reconciler.commands.facts:facts", "Understand saved output of nvidia-smi, rpm, dmesg and others."),
     "snapshot": ("reconciler.commands.snapshot:snapshot", "Take, list and show recorded states of the nodes."),
+    "pull": ("reconciler.commands.pull:pull", "On a node: fetch the manifests and apply what concerns this node alone."),
+    "hook": ("reconciler.commands.hook:hook", "Let a bare repository check each push, and tell the controller of it."),
     "state": ("reconciler.commands.state:state", "Look after the controller's own records."),
 }
 INTERRUPTED = 130
@@ -38,26 +39,7 @@ INTERRUPTED = 130
 NEW_OBJECTS = 50_000
 
 
-class Commands(Group):
-    """Knows the names and one line of each command, and imports a command only to run it or to explain it."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
-        command = getattr(importlib.import_module(module), attribute)
-        assert isinstance(command, click.Command)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
-
-
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(cls=Lazy, table=COMMANDS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="reconcile")
 def cli() -> None:
     """Make a bare-metal GPU cluster match what Git says."""

@@ -48,7 +48,7 @@ def apply(what: str, state_dir: str | None, **wanted: Any) -> int:
     settings = config.load(state_dir)
     state = StateDir(settings.state_dir)
     stop = Stop()
-    with state.locked(), _signals(stop):
+    with state.locked(), signals(stop):
         desired, loaded = common.desired_state(request)
         common.say_unpinned(loaded)
         if desired.revision.commit is None:
@@ -57,13 +57,13 @@ def apply(what: str, state_dir: str | None, **wanted: Any) -> int:
         try:
             with (
                 common.progress(request.as_json, common.stream) as emit,
-                common.engine(desired, request, _showing_plan(emit, request.as_json)) as engine,
+                common.engine(desired, request, showing_plan(emit, request.as_json)) as engine,
             ):
                 applied = engine.apply(journal, state.holder(), saved, stop, settings.lease_ttl)
                 _record(engine, applied, History(state.history))
         finally:
             journal.close()
-    _show(applied, request)
+    show(applied, request.as_json)
     return applied.exit
 
 
@@ -93,7 +93,7 @@ def _request(what: str, saved: Mapping[str, Any] | None, wanted: dict[str, Any])
 
 
 @contextlib.contextmanager
-def _signals(stop: Stop) -> Iterator[None]:
+def signals(stop: Stop) -> Iterator[None]:
     """The first Ctrl-C or SIGTERM lets running steps be and begins no other; a second one ends at once."""
 
     def handle(number: int, frame: FrameType | None) -> None:
@@ -110,7 +110,7 @@ def _signals(stop: Stop) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _showing_plan(emit: Emit, as_json: bool) -> Emit:
+def showing_plan(emit: Emit, as_json: bool) -> Emit:
     """The plan is shown before its first step begins."""
 
     def watch(event: Event) -> None:
@@ -133,8 +133,8 @@ def _record(engine: Engine, applied: Applied, history: History) -> None:
         take(engine, history, changed, f"apply {applied.plan.id}", asked=False)
 
 
-def _show(applied: Applied, request: common.Request) -> None:
-    if request.as_json:
+def show(applied: Applied, as_json: bool) -> None:
+    if as_json:
         common.stream(Event("finished", data={"exit": applied.exit, "nodes": data.outcomes(applied.outcomes)}))
         return
     click.echo("")

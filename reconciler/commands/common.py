@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
+from reconciler.commands.base import (
+    always_json,
+    as_json,
+    cluster,
+    commit,
+    on,
+    options,
+    print_json,
+    print_line,
+    state_dir,
+    target,
+)
 from reconciler.engine import Engine
 from reconciler.errors import ReconcileError
 from reconciler.events import Emit, Event
@@ -20,39 +30,18 @@ from reconciler.model.hostlist import expand
 from reconciler.plan.select import select
 from reconciler.pool import Pool
 from reconciler.render import data, notes
-from reconciler.render.problems import problem_text
+from reconciler.render.problems import problem_text, problem_words
 from reconciler.render.progress import Progress
 from reconciler.render.text import count
 from reconciler.source import Loaded, load_desired
 from reconciler.transport.base import Transport
 from reconciler.transport.ssh import SshTransport
 
-F = TypeVar("F", bound=Callable[..., Any])
+__all__ = ["always_json", "as_json", "cluster", "commit", "on", "options", "print_json", "print_line", "state_dir", "target"]
 
 
 class Refused(ReconcileError):
     """The manifests are not right; what is wrong was already said."""
-
-
-def options(*chosen: Callable[[F], F]) -> Callable[[F], F]:
-    """Several options as one decorator, in the order in which --help shall list them."""
-
-    def decorate(function: F) -> F:
-        for option in reversed(chosen):
-            function = option(function)
-        return function
-
-    return decorate
-
-
-commit = click.option("--commit", metavar="SHA", help="This commit instead of HEAD.")
-cluster = click.option("--cluster", metavar="NAME", help="Which cluster, where the repository has several.")
-on = click.option("--on", multiple=True, metavar="NODES", help="Only these nodes: gpu01, or gpu[01-04,07].")
-target = click.option("--target", multiple=True, metavar="KIND[/NAME]", help="Only these resources: Package, or Package/tmux.")
-as_json = click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
-# for commands whose output is JSON in any case: --json may be said everywhere
-always_json = click.option("--json", is_flag=True, expose_value=False, help="What is printed in any case.")
-state_dir = click.option("--state-dir", metavar="DIR", help="The controller's records (RECONCILE_STATE_DIR).")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +86,18 @@ def progress(as_json: bool, watch: Emit | None = None) -> Iterator[Emit]:
         yield shown
 
 
-def print_json(value: Any) -> None:
-    click.echo(json.dumps(value, indent=2, sort_keys=False, default=str))
-
-
 def stream(event: Event) -> None:
     """One event as one line on stdout, at once."""
-    sys.stdout.write(json.dumps(data.event(event), default=str) + "\n")
-    sys.stdout.flush()
+    print_line(data.event(event))
+
+
+def told(loaded: Loaded) -> list[dict[str, Any]]:
+    """Problems and warnings, as --json says them."""
+    return [
+        {"file": p.file, "line": p.line, "column": p.column, "code": p.code, "message": problem_words(p), "severity": severity}
+        for severity, found in (("error", loaded.problems), ("warning", loaded.warnings))
+        for p in found
+    ]
 
 
 @contextlib.contextmanager

@@ -14,11 +14,11 @@ from reconciler.apply import journal
 from reconciler.apply.statedir import StateDir, write_atomically
 from reconciler.commands import common
 from reconciler.engine import record_plan
-from reconciler.errors import LockHeld
+from reconciler.errors import LockHeld, Usage
 from reconciler.model.observed import Known
 from reconciler.model.outcome import first
 from reconciler.model.plan import Plan, Reason
-from reconciler.render import data, notes
+from reconciler.render import data, markdown, notes
 from reconciler.render import plan as render_plan
 from reconciler.render.style import style_for
 from reconciler.transport.base import Transport
@@ -43,20 +43,29 @@ shared = common.options(
 @shared
 @click.option("--out", metavar="FILE", help="Save the plan for `reconcile apply FILE`.")
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 when there is something to do or something held.")
+@click.option("--markdown", "as_markdown", is_flag=True, help="As a comment on a pull request: docs/ci.md has recipes.")
 @click.option("--record", metavar="DIR", help="Also record what the nodes answered, redacted, for --from.")
 def plan(
-    out: str | None, detailed_exitcode: bool, record: str | None, recordings: str | None, state_dir: str | None, **wanted: Any
+    out: str | None,
+    detailed_exitcode: bool,
+    as_markdown: bool,
+    record: str | None,
+    recordings: str | None,
+    state_dir: str | None,
+    **wanted: Any,
 ) -> int:
     """Show what has to happen so that the nodes match Git. Changes nothing.
 
     PATH is a Git repository, a folder in one, or a bare repository; its HEAD commit is what counts.
     """
     request = common.Request(**wanted)
+    if as_markdown and request.as_json:
+        raise Usage("OptionsApart", option="--markdown", other="--json")
     found = make(request, recordings, state_dir, record)
     if out:
         text = json.dumps(data.plan(found, common.source_of(request)), indent=1, default=str)
         write_atomically(Path(out).absolute(), text.encode())
-    show(found, request, out)
+    show(found, request, out, as_markdown)
     return _exit(found, changes=detailed_exitcode)
 
 
@@ -114,14 +123,14 @@ def _note(state: StateDir, found: Plan) -> None:
         click.echo(notes.NOT_NOTED, err=True)
 
 
-def show(found: Plan, request: common.Request, out: str | None) -> None:
+def show(found: Plan, request: common.Request, out: str | None, as_markdown: bool) -> None:
     if request.as_json:
         common.print_json(data.plan(found, common.source_of(request)))
         return
-    for line in render_plan.render(found, style_for(sys.stdout)):
+    for line in markdown.plan(found) if as_markdown else render_plan.render(found, style_for(sys.stdout)):
         click.echo(line)
     if out:
-        click.echo(f"\n{notes.saved_as(out)}")
+        click.echo(notes.saved_as(out) if as_markdown else f"\n{notes.saved_as(out)}", err=as_markdown)
 
 
 def _exit(found: Plan, *, changes: bool, only_drift: bool = False) -> int:

@@ -9,7 +9,7 @@ import click
 from reconciler.commands import common
 from reconciler.model.schema import json_schema
 from reconciler.render import notes
-from reconciler.render.problems import problem_text, problem_words
+from reconciler.render.problems import problem_text
 from reconciler.render.style import style_for
 from reconciler.source import validate_path
 
@@ -21,13 +21,13 @@ def validate(path: str, as_json: bool) -> int:
     """Check all manifests below PATH as they are on disk. Exit 1 when anything is wrong."""
     loaded = validate_path(path)
     if as_json:
-        told = [
-            {"file": p.file, "line": p.line, "column": p.column, "code": p.code, "message": problem_words(p), "severity": severity}
-            for severity, found in (("error", loaded.problems), ("warning", loaded.warnings))
-            for p in found
-        ]
         common.print_json(
-            {"valid": not loaded.problems, "problems": told, "documents": dict(loaded.documents), "nodes": loaded.nodes}
+            {
+                "valid": not loaded.problems,
+                "problems": common.told(loaded),
+                "documents": dict(loaded.documents),
+                "nodes": loaded.nodes,
+            }
         )
         return 1 if loaded.problems else 0
     out = [notes.validated(len(loaded.problems), loaded.documents, loaded.nodes, style_for(sys.stdout))]

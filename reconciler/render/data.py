@@ -7,6 +7,7 @@ from typing import Any
 
 from reconciler.errors import ReconcileError
 from reconciler.events import Event
+from reconciler.model.observed import Failure
 from reconciler.model.outcome import NodeOutcome
 from reconciler.model.plan import Change, NodePlan, Plan
 from reconciler.plan.stale import FORMAT
@@ -23,6 +24,7 @@ def plan(found: Plan, source: str) -> dict[str, Any]:
         "source": source,
         "cluster": found.cluster,
         "commit": found.revision.commit,
+        "summary": found.revision.summary,
         "dirty": found.revision.dirty,
         "manifestDigest": found.manifest_digest,
         "toolVersion": found.tool_version,
@@ -44,12 +46,16 @@ def plan(found: Plan, source: str) -> dict[str, Any]:
 def _node(node: NodePlan) -> dict[str, Any]:
     why = node.failure
     return {
-        "failure": {"kind": why.kind, "reason": why.reason, "message": sentence(why.reason, why.data)} if why else None,
+        "failure": _failure(why) if why else None,
         "digest": node.digest,
         "observed": {name: dict(fields) if fields is not None else None for name, fields in node.observed.items()},
         "changes": [_change(c) for c in node.changes],
         "steps": [{"number": s.number, "title": s.title, "resources": [str(r) for r in s.resources]} for s in node.steps],
     }
+
+
+def _failure(why: Failure) -> dict[str, Any]:
+    return {"kind": why.kind, "reason": why.reason, "data": dict(why.data), "message": sentence(why.reason, why.data)}
 
 
 def _change(change: Change) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from reconciler.model.problem import Datum, Path, Problem
+from reconciler.render.push_words import PROBLEMS as PUSH_PROBLEMS
 
 _SHOWN = 60  # characters of a value that is quoted in a message
 
@@ -159,6 +160,7 @@ _OTHERS = {
     "git-no-such-path": "commit {commit} has no '{found}': commit it, or read the files as they are (--worktree)",
     "git-unreadable": "the Git repository cannot be read: {detail}",
     "git-bare": "a bare Git repository has no work tree: name a commit instead",
+    **PUSH_PROBLEMS,
 }
 _HINTS = {
     "": "",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from reconciler.errors import ReconcileError
+from reconciler.render import controller_reasons, push_words
 from reconciler.render.fact_reasons import SENTENCES
 from reconciler.render.text import duration, safe
 
@@ -194,6 +195,8 @@ _SENTENCES = {
     "NoSuchPath": "{path} does not exist",
     "Unreadable": "{path} cannot be read: {detail}",
     **SENTENCES,
+    **controller_reasons.SENTENCES,
+    **push_words.REASONS,
 }
 
 

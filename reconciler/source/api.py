@@ -72,6 +72,22 @@ def validate_path(path: str | Path) -> Loaded:
     return _judge(str(path), tree, Revision(None), _Wanted(only=only, every=True))
 
 
+def validate_commit(folder: Path, below: str, commit: str) -> Loaded:
+    """Judge all manifests below a folder of a repository at one commit, several clusters too: as `validate_path`, without files.
+
+    `folder`: the bare repository. Objects that a push brought and that are in quarantine are read as well.
+    """
+    from reconciler.source.git import Located
+
+    opened = Located(folder, below, bare=True).open(commit)
+    if isinstance(opened, Problem):
+        return _failed(str(folder), opened)
+    try:
+        return _judge(below or ".", opened.tree, opened.revision, _Wanted(every=True))
+    finally:
+        opened.close()
+
+
 @dataclass(frozen=True, slots=True)
 class _Wanted:
     """Which cluster, or `every` one; `only`: the one file that is read as manifests."""

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 _REVISION = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_./@{}^~+-]{0,199}")  # begins with no dash: never an option of git
 _REGULAR = ("100644", "100755")
+MOST_FILES = 50_000  # below the folder that is read; a listing of it is kept in memory
+# refs/replace is not followed: anybody who may push a ref could otherwise exchange what is read for what was judged
+_ENVIRONMENT = {"GIT_LITERAL_PATHSPECS": "1", "GIT_NO_REPLACE_OBJECTS": "1"}
 
 
 @dataclass(slots=True)
@@ -90,7 +93,8 @@ class Located:
     def open(self, commit: str | None, *, worktree: bool = False) -> Opened | Problem:
         """The folder at `commit` (None: HEAD), or as it is on disk. The tree has to be closed.
 
-        Problems: `git-no-commit-yet`, `git-no-such-commit`, `git-no-such-path`, `git-bare`, `git-unreadable`.
+        Problems: `git-no-commit-yet`, `git-no-such-commit`, `git-no-such-path`, `git-bare`, `git-unreadable`,
+        `git-too-many-files`.
         """
         from git import Repo
         from git.exc import GitError
@@ -99,7 +103,7 @@ class Located:
             repository = Repo(self.folder)
         except (GitError, OSError, ValueError) as e:
             return self._problem("git-unreadable", detail=str(e))
-        repository.git.update_environment(GIT_LITERAL_PATHSPECS="1", **_own_environment(repository))
+        repository.git.update_environment(**_ENVIRONMENT, **_own_environment(repository))
         try:
             opened = self._opened(repository, commit, worktree)
         except (GitError, OSError, ValueError) as e:
@@ -121,6 +125,8 @@ class Located:
         entries = _entries(repository, name, self.below)
         if entries is None:
             return self._problem("git-no-such-path", found=self.below, commit=name[:12])
+        if len(entries) > MOST_FILES:
+            return self._problem("git-too-many-files", files=len(entries), limit=MOST_FILES)
         return Opened(GitTree(repository, entries), Revision(name, summary), changed)
 
     def _without(self, repository: Repo, commit: str | None, worktree: bool) -> Opened | Problem:

@@ -46,6 +46,15 @@ def test_drift_is_told_from_what_is_pending(run: Run, site: Site, git: Callable[
     assert (found["drift"], found["changes"]) == (0, 2)
 
 
+def test_a_plan_as_a_comment(run: Run) -> None:
+    code, out, _ = run("plan", "@", "--markdown", "--detailed-exitcode")
+    assert code == 2
+    assert out.startswith("<!-- reconcile plan lab -->\n### reconcile: 2 changes on 2 nodes\n")
+    code, _, err = run("plan", "@", "--markdown", "--json")
+    assert code == 1
+    assert "--markdown and --json cannot be said together" in err
+
+
 def test_apply_as_a_stream_of_events(run: Run) -> None:
     code, out, _ = run("apply", "@", "--json")
     events = [json.loads(line) for line in out.splitlines()]

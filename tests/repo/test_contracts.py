@@ -76,6 +76,7 @@ def test_no_package_is_left_out() -> None:
         "survey",
         "system_pins",
         "environments",
+        "controller",
         "commands",
         "cli",
         "render",

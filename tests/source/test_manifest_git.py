@@ -106,6 +106,19 @@ def test_a_bare_repository(work: Path, tmp_path: Path) -> None:
     assert code(load_desired(bare / "sites" / "d")) == "git-no-such-path"
 
 
+def test_what_ci_checks_out(work: Path, tmp_path: Path) -> None:
+    """One commit deep, on no branch, from a bare repository."""
+    git(tmp_path, "clone", "-q", "--bare", str(work), "bare.git")
+    git(tmp_path, "clone", "-q", "--depth=1", f"file://{tmp_path}/bare.git", "checkout")
+    checkout = tmp_path / "checkout"
+    newest = git(checkout, "rev-parse", "HEAD")
+    git(checkout, "checkout", "-q", "--detach")
+    loaded = load_desired(checkout / "sites" / "c", commit=newest)
+    assert (motd(loaded), loaded.revision.commit) == (b"two\n", newest)
+    assert code(load_desired(checkout / "sites" / "c", commit=git(work, "rev-parse", "HEAD~1"))) == "git-no-such-commit"
+    assert motd(load_desired(tmp_path / "bare.git" / "sites" / "c", commit=git(work, "rev-parse", "HEAD~1"))) == b"one\n"
+
+
 def test_a_linked_work_tree(work: Path, tmp_path: Path) -> None:
     git(work, "worktree", "add", "-q", str(tmp_path / "other"), "HEAD~1")
     assert motd(load_desired(tmp_path / "other" / "sites" / "c")) == b"one\n"
