@@ -62,3 +62,9 @@ class StateDamaged(ReconcileError):
 
 class SourceError(ReconcileError):
     """Git or the folder cannot be read: NotARepository, NoSuchCommit, EmptyRepository, NoSuchPath, Unreadable."""
+
+
+class ControllerError(ReconcileError):
+    """The controller's socket: NoController, ControllerDenied, ControllerLost, ControllerGarbled, LineTooLong."""
+
+    transient = True

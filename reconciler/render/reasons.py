@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from reconciler.errors import ReconcileError
+from reconciler.render import controller_reasons
 from reconciler.render.fact_reasons import SENTENCES
 from reconciler.render.text import duration, safe
 
@@ -183,6 +184,7 @@ _SENTENCES = {
     "NoSuchPath": "{path} does not exist",
     "Unreadable": "{path} cannot be read: {detail}",
     **SENTENCES,
+    **controller_reasons.SENTENCES,
 }
 
 

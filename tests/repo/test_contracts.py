@@ -75,6 +75,7 @@ def test_no_package_is_left_out() -> None:
         "snapshots",
         "survey",
         "environments",
+        "controller",
         "commands",
         "cli",
         "render",

@@ -1,0 +1,1 @@
+"""The controller: one process that keeps a cluster as the newest revision declares it."""
