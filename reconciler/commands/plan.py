@@ -66,12 +66,13 @@ def drift(recordings: str | None, state_dir: str | None, **wanted: Any) -> int:
     """Show what changed on the nodes although Git did not. Exit 2 when there is drift, or something held."""
     request = common.Request(**wanted)
     found = make(request, recordings, state_dir)
-    drifted = [c for node in found.nodes.values() for c in node.writes() if c.reason is Reason.DRIFT]
+    drifted = [c for node in found.nodes.values() for c in node.changes if c.reason is Reason.DRIFT]
+    pending = sum(1 for node in found.nodes.values() for c in node.writes() if c.reason is Reason.GIT)
     if request.as_json:
         common.print_json({"drift": len(drifted), **data.plan(found, common.source_of(request))})
     else:
         style = style_for(sys.stdout)
-        click.echo(notes.drift(len(drifted), found.changes - len(drifted), style))
+        click.echo(notes.drift(len(drifted), pending, style))
         for line in render_plan.render(found, style, only=Reason.DRIFT)[1:]:
             click.echo(line)
     return _exit(found, changes=True, only_drift=True)
