@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.controller.conditions import TYPES, Status
-from reconciler.controller.follower import Followed
 from reconciler.controller.loop import Loop, Running
 from reconciler.controller.protocol import Message, Request, end, event
 from reconciler.errors import ReconcileError
@@ -53,7 +52,7 @@ class Answers:
         if followed.refused and followed.head.commit == new != followed.commit:
             yield end(1, followed.refused, **(followed.data or {}))
             return
-        while (turn := self._covering(new, followed)) is None:
+        while (turn := self._covering(new)) is None:
             if time.monotonic() > until or not there():
                 yield end(0, "Detached", id=new)
                 return
@@ -61,10 +60,13 @@ class Answers:
             number = self.loop.hub.last
         yield from self._stream(turn, until, there)
 
-    def _covering(self, new: str, followed: Followed) -> Running | None:
-        """The newest turn whose revision has `new` in it."""
-        commits = {new, followed.commit} - {None} if followed.head.forward else {new}
-        return next((turn for turn in reversed(self.loop.running) if turn.commit in commits), None)
+    def _covering(self, new: str) -> Running | None:
+        """The turn that is for `new`, or the newest one, where its revision came after it: pushes coalesce."""
+        turns = self.loop.running
+        exact = next((turn for turn in reversed(turns) if turn.commit == new), None)
+        if exact or not turns or turns[-1].commit is None:
+            return exact
+        return turns[-1] if self.loop.follower.repository.contains(turns[-1].commit, new) else None
 
     def _follow(self, fields: Mapping[str, Any], there: There) -> Iterator[Message]:
         """A turn by its id, or the newest one of a revision."""

@@ -44,7 +44,7 @@ class Board:
 
     def __init__(self, path: Path, emit: Callable[[Event], None]) -> None:
         self._path, self._emit = path, emit
-        self._guard = threading.Lock()
+        self._guard, self._saving = threading.Lock(), threading.Lock()
         self._subjects = load(path)
 
     def subjects(self) -> dict[str, Subject]:
@@ -70,7 +70,8 @@ class Board:
             self._subjects = {name: subject for name, subject in self._subjects.items() if name in wanted}
 
     def save(self) -> None:
-        write_atomically(self._path, json.dumps(self.as_data()).encode())
+        with self._saving:
+            write_atomically(self._path, json.dumps(self.as_data()).encode())
 
     def as_data(self) -> dict[str, Any]:
         found = {name: as_data(subject) for name, subject in sorted(self.subjects().items())}

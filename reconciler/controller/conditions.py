@@ -69,12 +69,17 @@ def update(subject: Subject, digest: str | None, said: Iterable[Said], now: floa
 
 
 def together(members: Iterable[Subject], type_: str) -> Status:
-    """Of many: Ready only where all are; of every other type, where one is. Unknown where that rests on what is not known."""
+    """Of many: Ready only where all are; of every other type, where one is. Unknown where that rests on what is not known.
+
+    Of none: not Ready, and nothing else either.
+    """
     found = [m.conditions[type_].status if type_ in m.conditions else Status.UNKNOWN for m in members]
     deciding, other = (Status.FALSE, Status.TRUE) if type_ == "Ready" else (Status.TRUE, Status.FALSE)
     if deciding in found:
         return deciding
-    return Status.UNKNOWN if Status.UNKNOWN in found or not found else other
+    if Status.UNKNOWN in found:
+        return Status.UNKNOWN
+    return other if found else Status.FALSE
 
 
 def as_data(subject: Subject) -> dict[str, Any]:

@@ -50,6 +50,7 @@ class Loop:
     running: list[Running] = field(default_factory=list)
     poked: threading.Event = field(default_factory=threading.Event)
     _moved: threading.Condition = field(default_factory=threading.Condition)
+    _saying: threading.Lock = field(default_factory=threading.Lock)
     _followed: Followed | None = None
     _wakes: list[str] = field(default_factory=list)
     _stop: Stop = field(default_factory=Stop)
@@ -194,11 +195,13 @@ class Loop:
         """What became of a revision, in the journal and in the history's notes, where that is news."""
         if commit is None:
             return
-        last = next((r for r in reversed(self.turns.journal.records) if r["type"] == "revision" and r["commit"] == commit), None)
-        if last is None or (last["state"], last["reason"]) != (state, reason):
-            self.turns.journal.append("revision", commit=commit, state=state, reason=reason, data=dict(data))
-            self.note(commit, {"state": state, "reason": reason})
-            self.hub.publish(now("revision", commit=commit, state=state, reason=reason, data=dict(data)))
+        with self._saying:
+            mine = (r for r in reversed(self.turns.journal.records) if r["type"] == "revision" and r["commit"] == commit)
+            last = next(mine, None)
+            if last is None or (last["state"], last["reason"]) != (state, reason):
+                self.turns.journal.append("revision", commit=commit, state=state, reason=reason, data=dict(data))
+                self.note(commit, {"state": state, "reason": reason})
+                self.hub.publish(now("revision", commit=commit, state=state, reason=reason, data=dict(data)))
 
     def _over(self, turn: Running, exit_code: int, reason: str, data: Mapping[str, Any]) -> None:
         turn.exit, turn.reason, turn.data = exit_code, reason, dict(data)

@@ -47,8 +47,8 @@ class Repository:
         """The newest commit, or why there is none to be had; fetched where it was not here. Never raises."""
         try:
             commit = self._remote() if self.remote else self._local()
-            if isinstance(commit, Head):
-                return commit
+            if commit is None:
+                return self._missing(accepted)
             return Head(commit, forward=accepted is None or self.contains(commit, accepted))
         except GitFailed as e:
             return Head(None, "FetchFailed", (("repository", self.source), ("detail", e.said)))
@@ -63,22 +63,23 @@ class Repository:
         if self.remote:
             self._git("update-ref", _ACCEPTED, commit)
 
-    def _local(self) -> str | Head:
+    def _local(self) -> str | None:
         done = self._git("rev-parse", "--verify", "--quiet", f"{self.ref}^{{commit}}", statuses=(0, 1))
-        return done.stdout.strip() if done.returncode == 0 else self._missing(self._git("for-each-ref", "--count=1").stdout)
+        return done.stdout.strip() if done.returncode == 0 else None
 
-    def _missing(self, others: str) -> Head:
+    def _missing(self, accepted: str | None) -> Head:
+        """Nothing was pushed yet, or what we followed is gone: only a person knows why."""
         about = (("repository", self.source), ("ref", self.ref))
-        return Head(None, "RefGone" if others.strip() else "NothingPushed", about, transient=not others.strip())
+        return Head(None, "RefGone" if accepted else "NothingPushed", about, transient=accepted is None)
 
-    def _remote(self) -> str | Head:
+    def _remote(self) -> str | None:
         if not (self.path / "HEAD").exists():
             self._run(("git", "init", "--quiet", "--bare", str(self.path)), LOOK, (0,))
         listed = self._git("ls-remote", "--", self.source, self.ref, f"{self.ref}^{{}}").stdout.splitlines()
         named = {ref: commit for commit, _, ref in (line.partition("\t") for line in listed)}
         newest = named.get(f"{self.ref}^{{}}") or named.get(self.ref)
         if newest is None:
-            return self._missing(self._git("ls-remote", "--heads", "--", self.source).stdout)
+            return None
         if self._git("cat-file", "-e", f"{newest}^{{commit}}", statuses=(0, 1, 128)).returncode:
             options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
             self._git("fetch", *options, "--", self.source, f"+{self.ref}:{_INCOMING}", seconds=FETCH)

@@ -33,6 +33,8 @@ def again(outcomes: Iterable[NodeOutcome]) -> bool:
 def of_cluster(nodes: Mapping[str, Subject], stalled: Why | None, reconciling: Why | None) -> list[Said]:
     """The cluster's conditions: its nodes', and what concerns it as a whole (`stalled`: a revision refused, another controller)."""
     said = {one.type: one for one in of_many(nodes)}
+    if not nodes:
+        said["Ready"] = Said("Ready", Status.FALSE, "NoNodes")
     if reconciling:
         said["Reconciling"] = Said("Reconciling", Status.TRUE, *reconciling)
     if stalled:
@@ -46,6 +48,8 @@ def of_revision(plan: Plan, outcomes: Mapping[str, NodeOutcome]) -> tuple[str, s
     ends = {name: o for name, o in outcomes.items() if o.end not in (End.UNCHANGED, End.CONVERGED)}
     if any(o.end is End.PREEMPTED for o in ends.values()):
         return "superseded", "NewerRevision", {}
+    if any(o.end is End.INTERRUPTED for o in ends.values()):
+        return "pending", "Interrupted", {}  # this controller was told to end
     if ends:
         name, first = next(iter(ends.items()))
         return "failed", first.reason or "NotCarriedOut", {**first.data, "node": name, "others": len(ends) - 1}

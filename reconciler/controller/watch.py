@@ -29,7 +29,8 @@ class Watch:
                 self._loop.end()
                 return
             # a server that is down is not asked more often than the interval says, and less often the longer it is down
-            retry = retry.failed() if followed.refused and followed.transient else Retry()
+            down = self._loop.follower.repository.remote and followed.refused and followed.transient
+            retry = retry.failed() if down else Retry()
             chance = self._loop.chance()
             self._loop.poked.wait(max(spread(self._interval, chance), retry.pause(chance)))
             self._loop.poked.clear()

@@ -17,6 +17,7 @@ SENTENCES = {
     "Applying": "being changed now",
     "NodeMoved": "{resource} is no longer as it was left ({fields}), and {others} more",
     "RebootOwed": "{resource} needs a restart of the node",
+    "NoNodes": "no node is declared, or none was looked at yet",
     "SomeNodes": "{count}: {nodes}",
     # revisions
     "NewerRevision": "a newer revision took its place",

@@ -99,7 +99,7 @@ class Located:
             repository = Repo(self.folder)
         except (GitError, OSError, ValueError) as e:
             return self._problem("git-unreadable", detail=str(e))
-        repository.git.update_environment(GIT_LITERAL_PATHSPECS="1", **_own_environment(repository))
+        repository.git.update_environment(GIT_LITERAL_PATHSPECS="1", GIT_OPTIONAL_LOCKS="0", **_own_environment(repository))
         try:
             opened = self._opened(repository, commit, worktree)
         except (GitError, OSError, ValueError) as e:

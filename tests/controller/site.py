@@ -22,7 +22,7 @@ from reconciler.render import data
 from tests.nodes.cluster import GROUP, USER
 from tests.nodes.site import Site
 
-LONG = 60.0  # seconds: what is not so by then never will be
+LONG = 30.0  # seconds: what is not so by then never will be
 
 
 def shown(event: Event) -> dict[str, Any]:
@@ -142,3 +142,12 @@ def until(done: Callable[[], bool], what: str = "it") -> None:
     while not done():
         assert time.monotonic() < limit, f"{what} never came"
         time.sleep(0.01)
+
+
+def turn(process: Process) -> None:
+    """One turn more, to its end."""
+    loop = process.loop
+    until(lambda: bool(loop.running) and loop.running[-1].exit is not None, "the end of the turn before")
+    before = loop.running[-1]
+    loop.wake("interval")
+    until(lambda: loop.running[-1] is not before and loop.running[-1].exit is not None, "the turn")
