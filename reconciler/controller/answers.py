@@ -115,6 +115,7 @@ class Answers:
         running, pending = self.loop.running, self.loop.turns.approvals.pending()
         turn, repository = running[-1] if running else None, self.loop.follower.repository
         about: dict[str, Any] = {"asOf": found["asOf"], "repository": repository.source, "ref": repository.ref}
+        about["last"] = self.loop.hub.last
         about["turn"] = {"id": turn.id, "commit": turn.commit, "exit": turn.exit} if turn else None
         about["approval"] = {"plan": pending.id, "nodes": list(pending.plan["nodes"]), "by": pending.by} if pending else None
         yield end(0, "", **about)

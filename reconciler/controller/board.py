@@ -21,15 +21,24 @@ Subjects = Mapping[str, Subject]
 
 def load(path: Path) -> dict[str, Subject]:
     """Subjects by `cluster`, `stack/NAME`, `node/NAME`. Raises StateDamaged for what `Board` did not write."""
+    found = stored(path)
+    return {name: from_data(subject) for name, subject in found["subjects"].items()} if found else {}
+
+
+def stored(path: Path) -> dict[str, Any] | None:
+    """The file as it is, None where there is none. Raises StateDamaged as `load`."""
     try:
-        found = json.loads(path.read_bytes())
+        found: dict[str, Any] = json.loads(path.read_bytes())
         if found["format"] != FORMAT:
             raise ValueError(found["format"])
-        return {str(name): from_data(subject) for name, subject in found["subjects"].items()}
+        for subject in found["subjects"].values():
+            from_data(subject)
+        float(found["asOf"])
     except FileNotFoundError:
-        return {}
+        return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
         raise StateDamaged("ConditionsUnreadable", path=str(path), detail=str(e)) from None
+    return found
 
 
 def _news(former: Condition | None, condition: Condition) -> bool:

@@ -31,10 +31,10 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """One mistake: a code, the line of the file (0: the command line), the key, and what the sentence needs."""
+    """One mistake: a code, line and column in the file ((0, 0): the command line), the key, and what the sentence needs."""
 
     code: str
-    line: int
+    place: tuple[int, int]
     key: str
     data: Mapping[str, Any] = field(default_factory=dict)
 
@@ -47,42 +47,51 @@ def parse(text: str | None, options: Mapping[str, str | None]) -> Settings | tup
     try:
         said = tomllib.loads(text) if text else {}
     except tomllib.TOMLDecodeError as e:
-        return (Wrong("not-toml", int(m[1]) if (m := re.search(r"line (\d+)", str(e))) else 1, "", {"detail": str(e)}),)
-    lines = {key: _line_of(text or "", key) for key in said}
-    wrong = [Wrong("unknown-key", lines[k], k, {"nearest": nearest(k, KEYS), "allowed": list(KEYS)}) for k in said if k not in KEYS]
+        return (Wrong("not-toml", _said(str(e)), "", {"detail": str(e).partition(" (at")[0]}),)
+    places = {key: _place_of(text or "", key) for key in said}
+    wrong = [
+        Wrong("unknown-key", places[k], k, {"nearest": nearest(k, KEYS), "allowed": list(KEYS)}) for k in said if k not in KEYS
+    ]
     found: dict[str, Any] = {"repository": ""}
-    given = {key: (value, lines[key]) for key, value in said.items() if key in KEYS}
-    given |= {key: (value, 0) for key, value in options.items() if value is not None}
-    for key, (value, line) in given.items():
+    given = {key: (value, places[key]) for key, value in said.items() if key in KEYS}
+    given |= {key: (value, (0, 0)) for key, value in options.items() if value is not None}
+    for key, (value, place) in given.items():
         one = _value(key, value)
         if isinstance(one, Wrong):
-            wrong.append(replace(one, line=line))
+            wrong.append(replace(one, place=place))
         else:
             found[key.replace("-", "_")] = one
     if "repository" not in given:
-        wrong.append(Wrong("missing-key", 0, "repository"))
-    return tuple(sorted(wrong, key=lambda w: (w.line, w.key))) or Settings(**found)
+        wrong.append(Wrong("missing-key", (0, 0), "repository"))
+    return tuple(sorted(wrong, key=lambda w: (w.place, w.key))) or Settings(**found)
 
 
 def _value(key: str, value: Any) -> str | float | Wrong:
     if not isinstance(value, str) or not value:
-        return Wrong("not-text", 0, key, {"found": value})
+        return Wrong("not-text", (0, 0), key, {"found": value})
     if key in _SPANS:
         low, high = _SPANS[key]
         span = seconds(value)
         if span is None or not low <= span <= high:
-            return Wrong("not-a-span", 0, key, {"found": value, "allowed": ALLOWED, "low": low, "high": high})
+            return Wrong("not-a-span", (0, 0), key, {"found": value, "allowed": ALLOWED, "low": low, "high": high})
         return span
     if key == "ref":
         full = value if value.startswith("refs/") else f"refs/heads/{value}"
         plain = _BRANCH.fullmatch(value) and _REF.fullmatch(full) and ".." not in value and not value.endswith(("/", ".lock"))
-        return full if plain else Wrong("not-a-ref", 0, key, {"found": value})
+        return full if plain else Wrong("not-a-ref", (0, 0), key, {"found": value})
     if key == "repository" and (value.startswith("-") or "\n" in value):
-        return Wrong("not-a-repository", 0, key, {"found": value})
+        return Wrong("not-a-repository", (0, 0), key, {"found": value})
     return value
 
 
-def _line_of(text: str, key: str) -> int:
-    """Where a top-level key stands; 1 where it is written in a way that we do not find."""
+def _said(error: str) -> tuple[int, int]:
+    """Where tomllib says that it stopped."""
+    found = re.search(r"line (\d+), column (\d+)", error)
+    return (int(found[1]), int(found[2])) if found else (1, 1)
+
+
+def _place_of(text: str, key: str) -> tuple[int, int]:
+    """Where a top-level key stands; the file's beginning where it is written in a way that we do not find."""
     written = re.compile(rf"""\s*\[*\s*["']?{re.escape(key)}["']?\s*[]=.]""")
-    return next((n for n, line in enumerate(text.splitlines(), start=1) if written.match(line)), 1)
+    found = ((n, line.find(key) + 1) for n, line in enumerate(text.splitlines(), start=1) if written.match(line))
+    return next(found, (1, 1))
