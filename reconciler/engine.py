@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from reconciler import __version__, status
@@ -20,7 +20,7 @@ from reconciler.model.desired import DesiredState, ResourceId
 from reconciler.model.fact import Facts, Probe
 from reconciler.model.observed import Failure, Known, NodeState, ObservedState
 from reconciler.model.outcome import FAILURE_ENDS, End, NodeOutcome, exit_code
-from reconciler.model.plan import Action, Change, Plan, Selection
+from reconciler.model.plan import Action, Change, HoldReason, Plan, Selection
 from reconciler.observe import ask, observe
 from reconciler.plan.build import build_plan, follow_up, still_differing, verify_probes
 from reconciler.plan.order import allowed
@@ -38,6 +38,18 @@ class Applied:
     plan: Plan
     outcomes: Mapping[str, NodeOutcome]
     exit: int
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a controller leaves alone although it differs: resources by node, and what `narrow` makes of a plan.
+
+    `quiet`: seconds within which the same plan without a change is not recorded again: a loop must not fill the journal.
+    """
+
+    withheld: Mapping[str, Mapping[str, HoldReason]] = field(default_factory=dict)
+    narrow: Callable[[Plan, Known], Plan] = lambda plan, known: plan
+    quiet: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -78,25 +90,34 @@ class Engine:
             selection=self.selection,
         )
 
-    def apply(self, journal: Journal, holder: str, saved: Mapping[str, Any] | None, stop: Stop, ttl: float = TTL) -> Applied:
+    def apply(
+        self,
+        journal: Journal,
+        holder: str,
+        saved: Mapping[str, Any] | None,
+        stop: Stop,
+        ttl: float = TTL,
+        limits: Limits | None = None,
+    ) -> Applied:
         """Take over what earlier applies left behind, plan afresh, and close the difference.
 
         `saved`: a plan file's content, which must still fit. Raises StalePlan, LockHeld or KeyboardInterrupt (while it waited for
         steps of before), all before anything is written.
         """
+        limits = limits or Limits()
         if saved is not None and saved["id"] in status.used_plans(journal.records):
             raise StalePlan("AlreadyUsed", plan=saved["id"])
         with Leases(holder, journal, self.emit, ttl) as leases:
             unsettled = self._take_over(journal, leases, holder, stop)
             if stop:
                 raise KeyboardInterrupt  # before anything was planned
-            known = status.known(journal.records)
+            known = replace(status.known(journal.records), withheld=limits.withheld)
             observed = {**self.observe(), **unsettled}
-            plan = self._build(observed, known, saved["id"] if saved else uuid.uuid4().hex[:12])
+            plan = limits.narrow(self._build(observed, known, saved["id"] if saved else uuid.uuid4().hex[:12]), known)
             if saved is not None and (differing := moved(saved, plan)):
                 raise StalePlan("Moved", plan=saved["id"], moved=differing)
             self.emit(now("planned", plan=plan))
-            record_plan(journal, plan)
+            record_plan(journal, plan, limits.quiet)
             outcomes = self._carry_out(plan, observed, journal, leases, stop, saved is not None)
         self._remember(plan, known, journal)
         return Applied(plan, outcomes, exit_code(outcomes.values()))
@@ -220,13 +241,15 @@ class Engine:
                 journal.append("converged", node=name, plan=plan.id, resources=news)
 
 
-def record_plan(journal: Journal, plan: Plan) -> None:
-    """For `status`: what was planned for each node, and when."""
+def record_plan(journal: Journal, plan: Plan, quiet: float = 0.0) -> None:
+    """For `status`: what was planned for each node, and when; within `quiet` seconds nothing to do is said once."""
     counts = {
         name: {"failure": node.failure.reason} if node.failure else {"changes": len(node.writes()), "held": len(node.held())}
         for name, node in plan.nodes.items()
     }
-    journal.append("planned", plan=plan.id, cluster=plan.cluster, commit=plan.revision.commit, nodes=counts)
+    about = {"cluster": plan.cluster, "commit": plan.revision.commit, "nodes": counts}
+    if plan.changes or not status.said_before(journal.records, about, time.time() - quiet):
+        journal.append("planned", plan=plan.id, **about)
 
 
 def _failed(failure: Failure) -> NodeOutcome:

@@ -32,6 +32,7 @@ class Pool:
         self._deadline = deadline
         self._channels: dict[str, Channel] = {}
         self._failed: dict[str, ReconcileError] = {}
+        self._untried: set[str] = set()  # kept from before `renew`: they may have died since
         self._guard = threading.Lock()
 
     def channel(self, name: str) -> Channel:
@@ -69,6 +70,25 @@ class Pool:
             self._failed.pop(name, None)
         return self.channel(name)
 
+    def renew(self, nodes: Mapping[str, DesiredNode]) -> None:
+        """Go on with these nodes: channels of nodes that left, or are reached otherwise now, are closed; failures are forgotten.
+
+        To be called while nobody works on a node. What is kept is tried once more in a new channel where it turns out to be dead.
+        """
+        with self._guard:
+            gone = [n for n in self._channels if n not in nodes or nodes[n].access != self._nodes[n].access]
+            closing = [self._channels.pop(name) for name in gone]
+            self._nodes, self._failed, self._untried = nodes, {}, set(self._channels)
+        for channel in closing:
+            channel.close()
+
+    def _again(self, name: str) -> bool:
+        """Whether a channel that was kept from before is at fault, and a new one may do better."""
+        with self._guard:
+            untried = name in self._untried
+            self._untried.discard(name)
+        return untried
+
     def received(self) -> int:
         """Bytes received from all nodes that are connected now."""
         with self._guard:
@@ -82,7 +102,7 @@ class Pool:
 
         def one(name: str) -> T | Failure:
             try:
-                return work(name)
+                return self._worked(name, work)
             except (Unreachable, Garbled, NodeRefused) as e:
                 if not isinstance(e, NodeRefused):
                     self.drop(name)
@@ -101,6 +121,18 @@ class Pool:
         finally:
             # an interrupted command does not wait for nodes that hang; in all other cases every worker is done here
             executor.shutdown(wait=False, cancel_futures=True)
+
+    def _worked(self, name: str, work: Callable[[str], T]) -> T:
+        """The first work on a node after `renew` only looks, so it may be done twice."""
+        try:
+            done = work(name)
+        except (Unreachable, Garbled):
+            if not self._again(name):
+                raise
+            self.drop(name)
+            return work(name)
+        self._again(name)
+        return done
 
     def close(self) -> None:
         """End every channel. Never raises."""

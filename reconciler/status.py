@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
@@ -56,6 +56,14 @@ def known(records: Iterable[Record]) -> Known:
 def used_plans(records: Iterable[Record]) -> frozenset[str]:
     """Ids of saved plans that an apply has begun to carry out: each counts once, however it ended."""
     return frozenset(record["plan"] for record in records if record["type"] == "apply-started" and record.get("saved"))
+
+
+def said_before(records: Sequence[Record], about: Mapping[str, Any], since: float) -> bool:
+    """Whether the journal's last word is a plan that said the same, after `since` (Unix seconds)."""
+    last = next((r for r in reversed(records) if r["type"] not in ("lease", "converged")), None)
+    if last is None or last["type"] != "planned" or last["time"] < since:
+        return False
+    return all(last[name] == value for name, value in about.items())
 
 
 def nodes(records: Iterable[Record]) -> dict[str, NodeStatus]:

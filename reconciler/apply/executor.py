@@ -114,7 +114,7 @@ class Executor:
             return End.SUPERSEDED
         if failed.reason == "DidNotReturn":
             return End.LOST
-        return End.INTERRUPTED if failed.reason in ("Interrupted", "RebootWaitEnded") else End.FAILED
+        return self.stop.end if failed.reason in ("Interrupted", "RebootWaitEnded") else End.FAILED
 
     def _step(self, work: Work, step: Step) -> None:
         """Intent, action, outcome, and the second look. Raises StepFailed; Unreachable and Garbled pass through."""

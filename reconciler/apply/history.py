@@ -14,6 +14,7 @@ from typing import Any
 from reconciler.errors import SourceError, Usage
 
 REF = "refs/heads/main"
+NOTES = "refs/notes/reconcile"
 _ID = re.compile(r"[0-9a-f]{4,40}")
 QUIET = 60.0  # seconds between two commits that nobody asked for
 UNASKED = "Recorded-by: apply"  # the trailer of such a commit
@@ -68,6 +69,19 @@ class History:
             stream.seek(0)
             repository.git.fast_import("--quiet", "--force", istream=stream)
         return str(repository.commit(REF).hexsha)
+
+    def note(self, commit: str, text: str) -> None:
+        """Say `text` of a commit of the manifest repository, as a Git note of this one (`git notes --ref=reconcile`)."""
+        repository = self._repository(create=True)
+        data = f"{text}\n".encode()
+        former = str(repository.git.for_each_ref("--format=%(objectname)", NOTES))
+        parent = f"from {former}\n" if former else ""
+        head = f"commit {NOTES}\ncommitter reconcile <reconcile@localhost> {int(time.time())} +0000\ndata 0\n{parent}"
+        body = f"M 100644 inline {commit}\ndata {len(data)}\n".encode() + data + b"\n"
+        with tempfile.TemporaryFile() as stream:
+            stream.write(head.encode() + body)
+            stream.seek(0)
+            repository.git.fast_import("--quiet", "--force", istream=stream)
 
     def entries(self) -> list[Entry]:
         """All commits, newest first."""

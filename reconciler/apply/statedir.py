@@ -27,6 +27,19 @@ class StateDir:
     def history(self) -> Path:
         return self.root / "state.git"
 
+    @property
+    def approvals(self) -> Path:
+        return self.root / "approvals"
+
+    @property
+    def conditions(self) -> Path:
+        return self.root / "conditions.json"
+
+    @property
+    def mirror(self) -> Path:
+        """What was fetched of a repository behind a URL."""
+        return self.root / "repository.git"
+
     def holder(self) -> str:
         """Who this controller is on the nodes: kept, so that it recognises its own leases after a restart."""
         file = self.root / "holder"

@@ -8,9 +8,10 @@ server  {"end": {"exit": 0, "reason": "Detached", "data": {"id": ...}}}     once
 from __future__ import annotations
 
 import json
+import os
 import socket
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from reconciler.model.words import nearest
 VERSION = 1
 LIMIT = 1 << 20  # bytes of one line; a longer event is replaced by its name and its size
 SOCKET = "controller.sock"  # in the state directory
+LONGEST = 107  # bytes of a socket's name: sun_path of unix(7), without its end
 CONNECT = 5.0  # seconds: the controller takes a connection at once or is in trouble
 _CHUNK = 1 << 16
 _NUMBER = (int, float)
@@ -169,7 +171,8 @@ def _connected(path: Path) -> socket.socket:
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         connection.settimeout(CONNECT)
-        connection.connect(_reachable(path))
+        with address(path) as name:
+            connection.connect(name)
         connection.settimeout(None)
     except (PermissionError, FileNotFoundError, ConnectionRefusedError, OSError) as e:
         connection.close()
@@ -178,9 +181,14 @@ def _connected(path: Path) -> socket.socket:
     return connection
 
 
-def _reachable(path: Path) -> str:
-    """The shorter of the absolute and the relative name: a socket's address holds 107 bytes."""
-    names = [str(path)]
-    with suppress(ValueError):
-        names.append(str(path.absolute().relative_to(Path.cwd())))
-    return min(names, key=len)
+@contextmanager
+def address(path: Path) -> Iterator[str]:
+    """A name of the socket that fits: its address holds 107 bytes, and a state directory may lie deeper."""
+    if len(os.fsencode(path)) <= LONGEST:
+        yield str(path)
+        return
+    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{folder}/{path.name}"
+    finally:
+        os.close(folder)

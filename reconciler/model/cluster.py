@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, get_args
 
 from pydantic import BeforeValidator
 
+from reconciler.model import desired
 from reconciler.model.base import Model, OrEmpty, about
-from reconciler.model.desired import PackageManager
+from reconciler.model.desired import PackageManager, ResourceKind
 from reconciler.model.types import (
     AbsolutePath,
     Account,
@@ -93,6 +94,13 @@ class Mirrors(Model):
     wheels: WheelhousePlace | None = about(None, "the wheelhouse as a node sees it: a folder, or the URL of its listing")
 
 
+class Policy(Model):
+    """What may be done about a difference."""
+
+    later: ClassVar[frozenset[str]] = frozenset(get_args(ResourceKind))
+    default: desired.Policy | None = about(None, "observe: show and record, never write; enforce (default): change")
+
+
 class NodeSettings(Model):
     """What a node can have, said in spec, a profile, the node or overrides: the nearest wins, null removes."""
 
@@ -100,7 +108,7 @@ class NodeSettings(Model):
         {
             "tier", "rdma", "network", "time", "timezone", "mounts", "directories",
             "repositories", "kernelArgs", "kernelModules", "sysctl", "users", "firewall", "selinux", "env",
-            "labels", "policy", "remediation", "cordon", "suspend",
+            "labels", "remediation", "cordon", "suspend",
         }
     )  # fmt: skip
     versions: Annotated[Name | None, BeforeValidator(_one_stack)] = about(None, "name of the Versions that is the stack")
@@ -115,6 +123,7 @@ class NodeSettings(Model):
     )
     hosts: dict[HostName, IpAddress | None] | None = about(None, "/etc/hosts beside the nodes: name and IP address")
     units: dict[UnitName, ManagedUnit | None] | None = about(None, "systemd units, by their full name")
+    policy: Policy | None = about(None, "what may be done about a difference")
 
 
 class Node(NodeSettings):
@@ -127,9 +136,10 @@ class Node(NodeSettings):
 class Rollout(Model):
     """How a change goes over the nodes."""
 
-    later: ClassVar[frozenset[str]] = frozenset({"soak", "maxFailures", "approve"})
+    later: ClassVar[frozenset[str]] = frozenset({"soak", "maxFailures"})
     canary: Name | None = about(None, "node that is changed first; default: the first of each profile")
     max_unavailable: CountOrShare | None = about(None, "at once: a count, or a share such as 10%; default 1")
+    approve: tuple[ResourceKind, ...] | None = about(None, "kinds whose changes wait for `reconcile approve` in the controller")
 
 
 class EnvironmentLocation(Model):

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 PackageManager = Literal["dnf", "apt"]
+Policy = Literal["observe", "enforce"]  # record what differs and write nothing, or close the difference
+ResourceKind = Literal["GpuDriver", "Hostname", "HostsEntries", "Package", "File", "PythonEnvironment", "SystemdUnit"]
 Scalar = str | int | bool | None
 
 
@@ -166,14 +168,19 @@ class DesiredNode:
     manager: PackageManager | None = None
     stack: str | None = None
     distributions: tuple[str, ...] = ()
+    policy: Policy = "enforce"
 
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """`max_unavailable` is a count (`2`) or a share of the nodes (`10%`); `canary` None: the first node of each profile."""
+    """`max_unavailable` is a count (`2`) or a share of the nodes (`10%`); `canary` None: the first node of each profile.
+
+    `approve`: kinds of resources whose changes the controller carries out only once a person approved them.
+    """
 
     canary: str | None = None
     max_unavailable: str = "1"
+    approve: tuple[ResourceKind, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reconciler.model.desired import Scalar
 from reconciler.model.fact import Fact, Facts
+
+if TYPE_CHECKING:
+    from reconciler.model.plan import HoldReason
 
 Fields = Mapping[str, Scalar]
 Observation = Fact[Fields]
@@ -44,7 +47,11 @@ class ObservedState:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What earlier applies left: per node the spec digest of each resource that was converged, and seconds a step took by title."""
+    """What earlier applies left: per node the spec digest of each resource that was converged, and seconds a step took by title.
+
+    `withheld`: per node resources that are not to be changed again whatever they are like, with why.
+    """
 
     converged: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     durations: Mapping[str, float] = field(default_factory=dict)
+    withheld: Mapping[str, Mapping[str, HoldReason]] = field(default_factory=dict)

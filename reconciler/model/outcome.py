@@ -11,7 +11,7 @@ from typing import Any
 class End(StrEnum):
     """How a node ended. `lost`: the link broke while something ran there, whose outcome the next apply asks for.
 
-    `superseded`: another controller took over, and nothing more is written anywhere.
+    `superseded`: another controller took over, and nothing more is written anywhere. `preempted`: a newer revision came.
     """
 
     UNCHANGED = "unchanged"
@@ -23,6 +23,7 @@ class End(StrEnum):
     SKIPPED = "skipped"
     INTERRUPTED = "interrupted"
     SUPERSEDED = "superseded"
+    PREEMPTED = "preempted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ _CODES = {
     End.UNREACHABLE: 4,
     End.INTERRUPTED: 130,
     End.SUPERSEDED: 6,
+    End.PREEMPTED: 2,  # what is left is the newer revision's
 }
 
 

@@ -15,6 +15,7 @@ from reconciler.model.fact import Facts, Probe
 from reconciler.model.observed import Failure, Fields, Known, NodeState, ObservedState
 from reconciler.model.plan import WRITING, Action, Change, HoldReason, NodePlan, Plan, Reason, Selection, Step
 from reconciler.plan.cost import cost
+from reconciler.plan.hold import held_change, held_node
 from reconciler.plan.order import spare, waves
 from reconciler.plan.scope import Scope, judge, probes_of, scope, unique
 from reconciler.plan.shared import explained, others
@@ -51,8 +52,8 @@ def build_plan(
     room = spare(desired, observed)
 
     def planned(name: str, state: NodeState | Failure) -> NodePlan:
-        known_here, seen = known.converged.get(name, {}), others(desired, observed, name)
-        return _node_plan(desired.nodes[name], state, known_here, selection, spare=room, seen=seen)
+        node, seen = desired.nodes[name], others(desired, observed, name)
+        return _permitted(node, _node_plan(node, state, known, selection, spare=room, seen=seen))
 
     nodes = explained(desired, {name: planned(name, state) for name, state in observed.nodes.items()})
     return Plan(
@@ -69,10 +70,14 @@ def build_plan(
     )
 
 
+def _permitted(node: DesiredNode, plan: NodePlan) -> NodePlan:
+    return held_node(plan, HoldReason("PolicyObserve")) if node.policy == "observe" else plan
+
+
 def _node_plan(
     node: DesiredNode,
     state: NodeState | Failure,
-    converged: Mapping[str, str],
+    known: Known,
     selection: Selection,
     *,
     spare: bool,
@@ -86,11 +91,13 @@ def _node_plan(
     if hold:
         changes = tuple(Change(r.id, Action.HOLD, r.origin, spec_digest(r.spec), hold=hold) for r in found.resources)
         return NodePlan(node.name, changes)
+    withheld = known.withheld.get(node.name, {})
     judged = judge(found)
-    steps = _steps(judged, found)
-    known = {**state.inventory, **converged}
-    changes = tuple(_change(r, v, known, steps) for r, v in judged)
-    observed: dict[str, Fields | None] = {str(r.id): v.observed for r, v in judged if v.action in WRITING}
+    ours = [(r, v) for r, v in judged if str(r.id) not in withheld]
+    steps = _steps(ours, found)
+    digests = {**state.inventory, **known.converged.get(node.name, {})}
+    changes = tuple(held_change(_change(r, v, digests, steps), withheld.get(str(r.id))) for r, v in judged)
+    observed: dict[str, Fields | None] = {str(r.id): v.observed for r, v in ours if v.action in WRITING}
     return NodePlan(node.name, changes, steps, observed, digest_of(observed))
 
 

@@ -40,11 +40,16 @@ def _canaries(desired: DesiredState, nodes: Mapping[str, NodePlan], todo: list[s
     declared = desired.rollout.canary
     for members in profiles.values():
         first = declared if declared in members else members[0]
-        down = nodes[first].failure is not None
+        down = nodes[first].failure is not None or _left_out(nodes[first])
         chosen = first if not down else next((m for m in members if m in todo), None)
         if chosen in todo and len([m for m in members if m in todo]) > 1:
             waves.append(Wave((chosen,), canary=True, instead_of=first if down else None))
     return waves
+
+
+def _left_out(node: NodePlan) -> bool:
+    """Whether it differs and nothing is done about it: it would prove nothing to the others."""
+    return not node.steps and any(change.reason for change in node.held())
 
 
 def waves(desired: DesiredState, nodes: Mapping[str, NodePlan]) -> tuple[Wave, ...]:

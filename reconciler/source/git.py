@@ -24,7 +24,7 @@ _REVISION = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_./@{}^~+-]{0,199}")  # begins w
 _REGULAR = ("100644", "100755")
 MOST_FILES = 50_000  # below the folder that is read; a listing of it is kept in memory
 # refs/replace is not followed: anybody who may push a ref could otherwise exchange what is read for what was judged
-_ENVIRONMENT = {"GIT_LITERAL_PATHSPECS": "1", "GIT_NO_REPLACE_OBJECTS": "1"}
+_ENVIRONMENT = {"GIT_LITERAL_PATHSPECS": "1", "GIT_NO_REPLACE_OBJECTS": "1", "GIT_OPTIONAL_LOCKS": "0"}
 
 
 @dataclass(slots=True)

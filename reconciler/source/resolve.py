@@ -10,6 +10,7 @@ from reconciler.model.desired import (
     DesiredState,
     HostnameSpec,
     PackageManager,
+    Policy,
     Resource,
     ResourceId,
     Revision,
@@ -94,6 +95,7 @@ class Resolver:
                 manager=_manager(manager.value) if manager else None,
                 stack=stack.name if stack else None,
                 distributions=stack.distributions if stack else (),
+                policy=_policy(member),
             )
         builds.check_shared(nodes)
         rollout = self._rollout(site, nodes)
@@ -150,7 +152,7 @@ class Resolver:
         if said.canary is not None and said.canary not in nodes and nodes:
             at = site.document.value(("spec", "rollout", "canary"))
             self.report.say(at, "unknown-node", data=self.report.choice(said.canary, nodes), others=0)
-        return Rollout(said.canary, said.max_unavailable or Rollout().max_unavailable)
+        return Rollout(said.canary, said.max_unavailable or Rollout().max_unavailable, said.approve or ())
 
 
 def _digest(cluster: str, tree: Recorder) -> str:
@@ -171,6 +173,11 @@ def _stack(member: Member, named: dict[str, Stack | None]) -> Stack | None:
 def _hostname(site: Site, member: Member) -> Resource:
     at = site.document.key((*_NODES, member.key))
     return Resource(ResourceId("Hostname", member.name), HostnameSpec(member.name), at)
+
+
+def _policy(member: Member) -> Policy:
+    said = member.settings.get("policy", NOTHING).get(("default",))
+    return "observe" if said and said.value == "observe" else "enforce"
 
 
 def _manager(value: object) -> PackageManager | None:

@@ -16,7 +16,7 @@ from reconciler.render.reasons import _SENTENCES, error, sentence
 from tests.syntax import calls, trees
 
 # Absent is no reason by itself: each one that people can see becomes a hold with a code of its own
-RAISERS = {"Unknown", "held", "HoldReason", "StepFailed", "Refused", "Refusal"}
+RAISERS = {"Unknown", "held", "HoldReason", "StepFailed", "Refused", "Refusal", "Followed", "Next", "Head"}
 
 
 def _name(node: ast.expr) -> str:

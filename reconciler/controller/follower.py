@@ -1,0 +1,92 @@
+"""Following the repository: which revision is to be acted on, and what is wrong with the newest where it is not that one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from reconciler.apply.journal import Journal
+from reconciler.controller import revisions
+from reconciler.controller.repository import Repository
+from reconciler.controller.revisions import Head, Next
+from reconciler.source import Loaded, load_desired
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """`target`: the revision to act on, None where there is none yet. `refused`: why the newest, `head`, is not it, with data."""
+
+    head: Head
+    target: Loaded | None
+    refused: str = ""
+    data: Mapping[str, Any] | None = None
+    transient: bool = False
+
+    @property
+    def commit(self) -> str | None:
+        return self.target.revision.commit if self.target else None
+
+
+class Follower:
+    """`look` may be called by any thread; it is done by one at a time."""
+
+    def __init__(self, repository: Repository, cluster: str | None, journal: Journal) -> None:
+        self.repository = repository
+        self._cluster, self._journal = cluster, journal
+        self._guard = threading.Lock()
+        self._target: Loaded | None = None
+        self._refused: dict[str, Followed] = {}  # the newest commit that was judged and found wanting
+
+    def look(self) -> Followed:
+        """Look at the repository once."""
+        with self._guard:
+            records = tuple(self._journal.records)
+            before = self._target.revision.commit if self._target else revisions.accepted(records)
+            head = self.repository.look(before)
+            followed = self._judge(head, revisions.choose(head, before, revisions.approved(records)), records)
+            self._note(followed, records)
+            return followed
+
+    def _judge(self, head: Head, chosen: Next, records: tuple[revisions.Record, ...]) -> Followed:
+        if chosen.commit is None:
+            return Followed(head, None, chosen.refused, chosen.data, chosen.transient)
+        if self._target is None or self._target.revision.commit != chosen.commit:
+            known = self._refused.get(chosen.commit)
+            approved = chosen.commit in revisions.approved(records)
+            if known and not (approved and known.refused == "EmptiedState"):
+                return replace(known, head=head, target=self._target)
+            loaded = load_desired(self.repository.path, commit=chosen.commit, cluster=self._cluster)
+            if loaded.desired is None and not (approved and revisions.emptied(loaded.problems)):
+                return self._wanting(head, chosen.commit, loaded)
+            self._target = loaded
+            self.repository.keep(chosen.commit)
+        return Followed(head, self._target, chosen.refused, chosen.data, chosen.transient)
+
+    def _wanting(self, head: Head, commit: str, loaded: Loaded) -> Followed:
+        """The newest cannot be used: what was acted on before stays, and is loaded where this process has not done so yet."""
+        if any(p.code == "git-unreadable" for p in loaded.problems):
+            about = {"repository": self.repository.source, "detail": str(loaded.problems[0].data.get("detail", ""))}
+            return Followed(head, self._target, "FetchFailed", about, transient=True)
+        reason = "EmptiedState" if revisions.emptied(loaded.problems) else "ManifestsWrong"
+        problems = [{**asdict(p), "data": dict(p.data)} for p in loaded.problems]
+        data = {"commit": commit, "count": len(problems), "problems": problems}
+        former = revisions.accepted(self._journal.records)
+        if self._target is None and former not in (None, commit):
+            last = load_desired(self.repository.path, commit=former, cluster=self._cluster)
+            self._target = last if last.desired is not None else None
+        found = Followed(head, self._target, reason, data)
+        self._refused = {commit: found}
+        return found
+
+    def _note(self, followed: Followed, records: tuple[revisions.Record, ...]) -> None:
+        """In the journal: each revision that is taken, and each that is refused, once."""
+        if followed.commit is not None and followed.commit != revisions.accepted(records):
+            about = {"repository": self.repository.source, "ref": self.repository.ref}
+            self._journal.append("revision-taken", commit=followed.commit, **about)
+        newest = followed.head.commit
+        if followed.refused and newest and newest != followed.commit:
+            last = next((r for r in reversed(records) if r["type"] == "revision-refused"), None)
+            if last is None or (last["commit"], last["reason"]) != (newest, followed.refused):
+                self._journal.append("revision-refused", commit=newest, reason=followed.refused, data=dict(followed.data or {}))

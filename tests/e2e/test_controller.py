@@ -1,0 +1,74 @@
+"""The controller as a process over the lab's nodes: killed in the middle of an apply and started again; two of them."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.e2e import truth
+from tests.e2e.conftest import Small
+from tests.e2e.site import Running, Site
+from tests.e2e.truth import Nodes
+
+TWO = ("gpu01", "gpu02")
+FILES = {"/etc/motd": "one\n"}
+SLOW = {"slow-install": "present"}
+
+
+def start(site: Site, *words: str) -> Running:
+    return site.start("controller", "--repository", str(site.repo), "--interval", "1s", *words)
+
+
+@contextmanager
+def running(site: Site) -> Iterator[Running]:
+    """A controller that listens; ended in good order, or by a test that killed it."""
+    found = start(site)
+    try:
+        limit = time.monotonic() + 60
+        while "no controller listens" in (asked := site.run("events")).text or asked.code:
+            assert time.monotonic() < limit
+            assert found.process.poll() is None
+        yield found
+    finally:
+        if found.process.poll() is None:
+            found.send(signal.SIGTERM)
+            assert found.result().code == 0
+
+
+def test_killed_in_the_middle_and_started_again(nodes: Nodes, small: Small) -> None:
+    machines = nodes.fresh(*TWO)
+    site = small(nodes=TWO, files=FILES, packages=SLOW)
+    first = start(site)  # killed below
+    limit = time.monotonic() + 60
+    while not any(r["type"] == "intent" and r["title"] == "package-transaction" for r in site.journal()):
+        assert time.monotonic() < limit
+        time.sleep(0.05)
+    first.send(signal.SIGKILL)
+    first.process.communicate(timeout=10)
+    with running(site):
+        assert site.run("wait", "--for", "Ready", "--timeout", "90s").code == 0
+        for machine in machines:
+            assert truth.text(machine, "/etc/motd") == "one\n"
+            assert truth.transactions(machine) == ["Install"]  # the step that ran on by itself was taken over, not repeated
+            lease = truth.lease(machine)
+            assert lease is not None
+            assert lease["holder"] == ""
+        assert "2 of 2 nodes ready" in site.ok("status").stdout
+        assert site.run("apply").code == 6  # the state directory has its one writer
+
+
+def test_two_controllers_and_a_newer_commit(nodes: Nodes, small: Small) -> None:
+    machines = nodes.fresh(*TWO)
+    site = small(nodes=TWO, files=FILES)
+    with running(site):
+        assert site.run("wait", "--for", "Ready", "--timeout", "60s").code == 0
+        again = start(site).result()
+        assert again.code == 6
+        assert "another reconcile" in again.stderr
+        site.declare(nodes=TWO, files={"/etc/motd": "two\n"})
+        limit = time.monotonic() + 30
+        while any(truth.text(machine, "/etc/motd") != "two\n" for machine in machines):
+            assert time.monotonic() < limit
+    assert "the controller does not run" in site.ok("status").stdout
