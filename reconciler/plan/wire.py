@@ -65,7 +65,10 @@ def _origin(text: str) -> Origin:
 
 def outcomes(found: Mapping[str, Any]) -> dict[str, NodeOutcome]:
     """Each node's end, from a `finished` event."""
-    return {
-        name: NodeOutcome(End(o["end"]), changed=o["changed"], held=o["held"], reason=o["reason"], data=o["data"])
-        for name, o in found.items()
-    }
+    return {name: outcome(one) for name, one in found.items()}
+
+
+def outcome(found: Mapping[str, Any]) -> NodeOutcome:
+    """One node's end, from there or from a `node-finished` event, which does not count what is held."""
+    held = found.get("held", 0)
+    return NodeOutcome(End(found["end"]), changed=found["changed"], held=held, reason=found["reason"], data=found["data"])

@@ -86,6 +86,10 @@ def events(plan: Plan) -> list[dict[str, Any]]:
 
 ENDS: dict[str, Sequence[Mapping[str, Any]]] = {
     "applied": [*events(big_plan()), protocol.end(3)],
+    "applied, told node by node": [
+        protocol.event({"event": "node-finished", "time": 1.0, "node": "gpu01", **data.outcomes(OUTCOMES)["gpu01"]}),
+        protocol.end(0, "", id="4f2a"),
+    ],
     "detached": [*events(big_plan())[:2], protocol.end(0, "Detached", id="4f2a")],
     "another controller": [protocol.end(6, "OtherController", holder="h", node="gpu01", age=5.0)],
     "an event that was too long": [protocol.event({"event": "planned", "omitted": 2_000_000}), protocol.end(0)],
