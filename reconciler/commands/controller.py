@@ -37,6 +37,11 @@ class WrongSettings(ReconcileError):
 @common.cluster
 @click.option("--interval", metavar="SPAN", help="Between two looks at the repository; default 1m.")
 @click.option("--drift-interval", metavar="SPAN", help="Between two looks at the nodes; default 10m.")
+@click.option("--signed", metavar="none|head|strict", help="Which new commits have to be signed; default none.")
+@click.option("--allowed-signers", metavar="FILE", help="Who may sign with SSH: ssh-keygen's allowed signers file.")
+@click.option("--gpg-keyring", metavar="DIR", help="Who may sign with OpenPGP: all keys of this GnuPG home.")
+@click.option("--webhook", metavar="HOST:PORT", help="Listen there for webhooks, which only wake; default: nowhere.")
+@click.option("--webhook-secret", metavar="FILE", help="What a webhook has to know; mode 0600.")
 @click.option("--config", "file", metavar="FILE", help="These settings as TOML; options go before it.")
 @common.state_dir
 @common.as_json

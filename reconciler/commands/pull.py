@@ -57,7 +57,7 @@ def pull(repository: str, node: str | None, state_dir: str | None, cluster: str 
         desired, fine = _desired(mirror, repository, cluster, guard)
         if name not in desired.nodes:
             raise Usage("NoSuchNode", name=name, nearest=nearest(name, desired.nodes), cluster=desired.cluster)
-        targets = local(desired.nodes[name])
+        targets = local(desired.nodes[name], desired.rollout.approve)
         if not targets:
             click.echo(push.NOTHING_LOCAL, err=True)
             return 0 if fine else 1

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from reconciler.apply.journal import Journal
 from reconciler.controller import revisions
 from reconciler.controller.repository import Repository
 from reconciler.controller.revisions import Head, Next
+from reconciler.model.problem import Problem
 from reconciler.source import Loaded, load_desired
 
 
@@ -29,11 +31,19 @@ class Followed:
         return self.target.revision.commit if self.target else None
 
 
+Signed = Callable[[Path, str | None, str], tuple[Problem, ...]]  # repository, accepted, new -> what is not signed as asked
+
+
+def unasked(repository: Path, before: str | None, new: str) -> tuple[Problem, ...]:
+    """Nobody asked for signatures."""
+    return ()
+
+
 class Follower:
     """`look` may be called by any thread; it is done by one at a time."""
 
-    def __init__(self, repository: Repository, cluster: str | None, journal: Journal) -> None:
-        self.repository = repository
+    def __init__(self, repository: Repository, cluster: str | None, journal: Journal, signed: Signed = unasked) -> None:
+        self.repository, self._signed = repository, signed
         self._cluster, self._journal = cluster, journal
         self._guard = threading.Lock()
         self._target: Loaded | None = None
@@ -57,27 +67,30 @@ class Follower:
             approved = chosen.commit in revisions.approved(records)
             if known and not (approved and known.refused == "EmptiedState"):
                 return replace(known, head=head, target=self._target)
+            if unsigned := self._signed(self.repository.path, revisions.accepted(records), chosen.commit):
+                return self._wanting(head, chosen.commit, unsigned, "NotSigned")
             loaded = load_desired(self.repository.path, commit=chosen.commit, cluster=self._cluster)
             if loaded.desired is None and not (approved and revisions.emptied(loaded.problems)):
-                return self._wanting(head, chosen.commit, loaded)
+                reason = "EmptiedState" if revisions.emptied(loaded.problems) else "ManifestsWrong"
+                return self._wanting(head, chosen.commit, loaded.problems, reason)
             self._target = loaded
             self.repository.keep(chosen.commit)
         return Followed(head, self._target, chosen.refused, chosen.data, chosen.transient)
 
-    def _wanting(self, head: Head, commit: str, loaded: Loaded) -> Followed:
+    def _wanting(self, head: Head, commit: str, found_wrong: tuple[Problem, ...], reason: str) -> Followed:
         """The newest cannot be used: what was acted on before stays, and is loaded where this process has not done so yet."""
-        if any(p.code == "git-unreadable" for p in loaded.problems):
-            about = {"repository": self.repository.source, "detail": str(loaded.problems[0].data.get("detail", ""))}
+        if any(p.code == "git-unreadable" for p in found_wrong):
+            about = {"repository": self.repository.source, "detail": str(found_wrong[0].data.get("detail", ""))}
             return Followed(head, self._target, "FetchFailed", about, transient=True)
-        reason = "EmptiedState" if revisions.emptied(loaded.problems) else "ManifestsWrong"
-        problems = [{**asdict(p), "data": dict(p.data)} for p in loaded.problems]
+        problems = [{**asdict(p), "data": dict(p.data)} for p in found_wrong]
         data = {"commit": commit, "count": len(problems), "problems": problems}
         former = revisions.accepted(self._journal.records)
         if self._target is None and former not in (None, commit):
             last = load_desired(self.repository.path, commit=former, cluster=self._cluster)
             self._target = last if last.desired is not None else None
         found = Followed(head, self._target, reason, data)
-        self._refused = {commit: found}
+        # whether it is signed is asked each time: keys may be added without a commit
+        self._refused = {commit: found} if reason != "NotSigned" else {}
         return found
 
     def _note(self, followed: Followed, records: tuple[revisions.Record, ...]) -> None:

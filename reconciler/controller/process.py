@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from reconciler.apply.history import History
@@ -16,7 +17,7 @@ from reconciler.apply.statedir import StateDir
 from reconciler.controller.answers import Answers
 from reconciler.controller.approvals import Approvals
 from reconciler.controller.board import Board
-from reconciler.controller.follower import Follower
+from reconciler.controller.follower import Follower, Signed, unasked
 from reconciler.controller.hub import Hub, Message
 from reconciler.controller.loop import Loop
 from reconciler.controller.protocol import SOCKET
@@ -25,8 +26,10 @@ from reconciler.controller.server import Server
 from reconciler.controller.settings import Settings
 from reconciler.controller.turn import AsPlan, Turns
 from reconciler.controller.watch import Watch
+from reconciler.controller.webhook import Webhook, secret_of
 from reconciler.events import Event
 from reconciler.pool import Pool
+from reconciler.source.signatures import Keys, Mode, judged
 from reconciler.transport.base import Transport
 
 
@@ -55,7 +58,7 @@ def controller(
             Turns(
                 place, journal, place.holder(), pool, Approvals(place.approvals), shown.plan, settings.repository, ttl, time.time
             ),
-            Follower(Repository(settings.repository, settings.ref, place.mirror), settings.cluster, journal),
+            Follower(Repository(settings.repository, settings.ref, place.mirror), settings.cluster, journal, _signed(settings)),
             Board(place.conditions, hub.publish),
             hub,
             settings.drift_interval,
@@ -63,7 +66,19 @@ def controller(
         )
         server = Server(place.root / SOCKET, Answers(loop))
         parts.callback(server.close)
+        if settings.listen and settings.webhook_secret:
+            hook = Webhook(settings.listen, secret_of(Path(settings.webhook_secret)), loop.poke)
+            parts.callback(hook.close)
         yield Process(loop, server, Watch(loop, settings.interval))
+
+
+def _signed(settings: Settings) -> Signed:
+    """The check of signatures that is asked for. Raises Usage where nobody could ever sign."""
+    mode = Mode(settings.signed)
+    if mode is Mode.NONE:
+        return unasked
+    keys = Keys(*(Path(path) if path else None for path in (settings.allowed_signers, settings.gpg_keyring))).checked()
+    return lambda repository, before, new: judged(repository, mode, keys, before, new)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,18 @@ from reconciler.model.words import nearest
 REF = "refs/heads/main"
 _REF = re.compile(r"refs/[A-Za-z0-9][A-Za-z0-9._/-]{0,200}")
 _BRANCH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,200}")
+_SIGNED = ("none", "head", "strict")
+_LISTEN = re.compile(r"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):([0-9]{1,5})")
+_FILES = ("allowed-signers", "gpg-keyring", "webhook-secret")
 _SPANS = {"interval": (1.0, 86400.0), "drift-interval": (1.0, 86400.0)}
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`repository`: a path or a URL. `interval`, `drift_interval`: seconds between looks at Git, and at the nodes."""
+    """`repository`: a path or a URL. `interval`, `drift_interval`: seconds between looks at Git, and at the nodes.
+
+    `signed`: none, head or strict, by keys of `allowed_signers` (SSH) and `gpg_keyring`. `webhook`: HOST:PORT to listen on.
+    """
 
     repository: str
     ref: str = REF
@@ -27,6 +33,17 @@ class Settings:
     state_dir: str | None = None
     interval: float = 60.0
     drift_interval: float = 600.0
+    signed: str = "none"
+    allowed_signers: str | None = None
+    gpg_keyring: str | None = None
+    webhook: str | None = None
+    webhook_secret: str | None = None
+
+    @property
+    def listen(self) -> tuple[str, int] | None:
+        """Where webhooks are heard."""
+        host, _, port = (self.webhook or "").rpartition(":")
+        return (host.strip("[]"), int(port)) if host else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +56,7 @@ class Wrong:
     data: Mapping[str, Any] = field(default_factory=dict)
 
 
-KEYS = ("repository", "ref", "cluster", "state-dir", *_SPANS)
+KEYS = ("repository", "ref", "cluster", "state-dir", *_SPANS, "signed", *_FILES[:2], "webhook", _FILES[2])
 
 
 def parse(text: str | None, options: Mapping[str, str | None]) -> Settings | tuple[Wrong, ...]:
@@ -63,7 +80,18 @@ def parse(text: str | None, options: Mapping[str, str | None]) -> Settings | tup
             found[key.replace("-", "_")] = one
     if "repository" not in given:
         wrong.append(Wrong("missing-key", (0, 0), "repository"))
+    wrong += _apart(given, found)
     return tuple(sorted(wrong, key=lambda w: (w.place, w.key))) or Settings(**found)
+
+
+def _apart(given: Mapping[str, tuple[Any, tuple[int, int]]], found: Mapping[str, Any]) -> list[Wrong]:
+    """Keys that mean something only together with another."""
+    wrong = []
+    if found.get("signed", "none") != "none" and not {"allowed-signers", "gpg-keyring"} & set(given):
+        wrong.append(Wrong("needs-key", given["signed"][1], "signed", {"other": "allowed-signers or gpg-keyring"}))
+    if "webhook" in given and "webhook-secret" not in given:
+        wrong.append(Wrong("needs-key", given["webhook"][1], "webhook", {"other": "webhook-secret"}))
+    return wrong
 
 
 def _value(key: str, value: Any) -> str | float | Wrong:
@@ -79,6 +107,12 @@ def _value(key: str, value: Any) -> str | float | Wrong:
         full = value if value.startswith("refs/") else f"refs/heads/{value}"
         plain = _BRANCH.fullmatch(value) and _REF.fullmatch(full) and ".." not in value and not value.endswith(("/", ".lock"))
         return full if plain else Wrong("not-a-ref", (0, 0), key, {"found": value})
+    if key == "signed" and value not in _SIGNED:
+        return Wrong("not-one-of", (0, 0), key, {"found": value, "allowed": list(_SIGNED), "nearest": nearest(value, _SIGNED)})
+    if key == "webhook" and not ((m := _LISTEN.fullmatch(value)) and int(m[2]) < 65536):
+        return Wrong("not-an-address", (0, 0), key, {"found": value})
+    if key in _FILES and not value.startswith("/"):
+        return Wrong("not-absolute", (0, 0), key, {"found": value})
     if key == "repository" and (value.startswith("-") or "\n" in value):
         return Wrong("not-a-repository", (0, 0), key, {"found": value})
     return value

@@ -19,6 +19,10 @@ _WRONG = {
     "not-text": "{key}: has to be text in quotes, not {found}",
     "not-a-span": "{key}: '{found}' is not {allowed}, from {low:g} s to {high:g} s",
     "not-a-ref": "{key}: '{found}' is not a branch or a full reference, such as main or refs/heads/main",
+    "not-one-of": "{key}: '{found}' is not one of {allowed}",
+    "not-an-address": "{key}: '{found}' is not HOST:PORT, such as 127.0.0.1:8787",
+    "not-absolute": "{key}: '{found}' is not an absolute path",
+    "needs-key": "{key} needs {other} beside it",
     "not-a-repository": "{key}: '{found}' is neither a path nor a URL",
 }
 Message = Mapping[str, Any]

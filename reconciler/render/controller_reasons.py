@@ -24,6 +24,7 @@ SENTENCES = {
     "Preempted": "a newer revision took its place; what is left is done with it",
     "ManifestsWrong": "revision {commit} has {count} problems in its manifests; the one before stays in force",
     "EmptiedState": "revision {commit} declares no cluster or no node any more: `reconcile approve {commit}` if that is meant",
+    "NotSigned": "revision {commit} is not signed as asked ({count} of its commits); the one before stays in force",
     "NonFastForward": "revision {commit} does not go on from {accepted}: history was rewritten; "
     "`reconcile approve {commit}` if that is meant",
     "RefGone": "{repository} has no {ref} any more",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.commands import pull as pull_command
-from reconciler.model.desired import DesiredNode, GpuDriverSpec, Origin, Resource, ResourceId, SshAccess
+from reconciler.model.desired import DesiredNode, GpuDriverSpec, HostnameSpec, Origin, Resource, ResourceId, SshAccess
 from reconciler.plan.local import local
 from tests.cli.conftest import MANIFEST, Run
 from tests.nodes.site import Site
@@ -127,4 +127,14 @@ def test_a_call_that_cannot_be_meant(pull: Pull, words: tuple[str, ...], told: s
 
 def test_what_needs_the_others_is_left_out() -> None:
     driver = Resource(ResourceId("GpuDriver", "nvidia"), GpuDriverSpec("580.95.05", ()), Origin("site.yaml"))
-    assert local(DesiredNode("gpu01", SshAccess("10.0.0.1"), (driver,))) == ()
+    name = Resource(ResourceId("Hostname", "gpu01"), HostnameSpec("gpu01"), Origin("site.yaml"))
+    node = DesiredNode("gpu01", SshAccess("10.0.0.1"), (driver, name))
+    assert local(node) == ("Hostname/gpu01",)
+    assert local(node, ("Hostname",)) == ()
+
+
+def test_policy_holds_for_it_too(pull: Pull, site: Site, git: Commit) -> None:
+    git(site_yaml=MANIFEST + "  policy: {default: observe}\n")
+    code, out, _ = pull()
+    assert (code, motd(site)) == (2, "")
+    assert "its policy is observe" in out

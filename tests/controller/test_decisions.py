@@ -170,6 +170,27 @@ SETTINGS: dict[str, tuple[str | None, dict[str, str | None], Settings | list[tup
         ],
     ),
     "an option of git": (None, {"repository": "--upload-pack=x"}, [("not-a-repository", (0, 0), "repository")]),
+    "signed, and webhooks": (
+        GOOD + 'signed = "head"\nallowed-signers = "/etc/signers"\nwebhook = "[::1]:87"\nwebhook-secret = "/etc/secret"\n',
+        {},
+        Settings("/srv/site.git", signed="head", allowed_signers="/etc/signers", webhook="[::1]:87", webhook_secret="/etc/secret"),
+    ),
+    "signed and heard by halves": (
+        GOOD + 'signed = "strict"\nwebhook = "localhost:8787"\n',
+        {},
+        [("needs-key", (2, 1), "signed"), ("needs-key", (3, 1), "webhook")],
+    ),
+    "signed and heard wrongly": (
+        GOOD + 'signed = "sometimes"\nwebhook = "8787"\nwebhook-secret = "secret"\n',
+        {"gpg-keyring": "x"},
+        [
+            ("not-absolute", (0, 0), "gpg-keyring"),
+            ("not-one-of", (2, 1), "signed"),
+            ("not-an-address", (3, 1), "webhook"),
+            ("not-absolute", (4, 1), "webhook-secret"),
+        ],
+    ),
+    "a port that is none": (GOOD, {"webhook": "h:65536", "webhook-secret": "/s"}, [("not-an-address", (0, 0), "webhook")]),
     "a table": (GOOD + "[interval]\n", {}, [("not-text", (2, 2), "interval")]),
 }
 
@@ -187,3 +208,9 @@ def test_settings(text: str | None, options: dict[str, str | None], expected: Se
 )
 def test_spans(text: str, expected: float | None) -> None:
     assert seconds(text) == expected
+
+
+def test_where_webhooks_are_heard() -> None:
+    assert Settings("x").listen is None
+    assert Settings("x", webhook="127.0.0.1:8787").listen == ("127.0.0.1", 8787)
+    assert Settings("x", webhook="[::1]:87").listen == ("::1", 87)
