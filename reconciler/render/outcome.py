@@ -10,7 +10,13 @@ from reconciler.render.reasons import sentence
 from reconciler.render.style import Style
 from reconciler.render.text import count, fold, lines, safe
 
-_COLOURS = {End.CONVERGED: "green", End.UNCHANGED: "green", End.SKIPPED: "yellow", End.INTERRUPTED: "yellow"}
+_COLOURS = {
+    End.CONVERGED: "green",
+    End.UNCHANGED: "green",
+    End.SKIPPED: "yellow",
+    End.INTERRUPTED: "yellow",
+    End.PREEMPTED: "yellow",
+}
 _CALM = (End.CONVERGED, End.UNCHANGED)
 
 

@@ -67,7 +67,7 @@ def _cost(plan: Plan) -> list[str]:
 
 
 def _canary(instead_of: str | None) -> str:
-    return f" (canary, since {safe(instead_of)} is down)" if instead_of else " (canary)"
+    return f" (canary, since {safe(instead_of)} is down or left alone)" if instead_of else " (canary)"
 
 
 def _sections(plan: Plan, only: Reason | None) -> Iterable[tuple[tuple[str, ...], list[Change]]]:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from reconciler.model.desired import DesiredNode, SshAccess
+from reconciler.model.desired import DesiredNode, Origin, ResourceId, SshAccess
 from reconciler.model.observed import Failure
-from reconciler.model.plan import Cost, NodePlan, Step, Wave
+from reconciler.model.plan import Action, Change, Cost, HoldReason, NodePlan, Reason, Step, Wave
 from reconciler.plan.cost import cost
 from reconciler.plan.order import waves, width
 from tests.cases import load
@@ -21,6 +21,10 @@ STEP = Step(1, "write-file", (), {"file": {}})
 def _plan(name: str, what: str) -> NodePlan:
     if what == "down":
         return NodePlan(name, failure=Failure("unreachable", "ConnectTimedOut"))
+    if what == "left":
+        hold = HoldReason("PolicyObserve")
+        change = Change(ResourceId("File", "/a"), Action.HOLD, Origin("s.yaml"), "d", Reason.DRIFT, hold=hold)
+        return NodePlan(name, (change,))
     return NodePlan(name, steps=(STEP,) if what == "todo" else ())
 
 

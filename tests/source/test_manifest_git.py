@@ -206,3 +206,16 @@ def test_links_and_large_files_of_a_commit(work: Path) -> None:
     assert isinstance(gone, Failure)
     assert gone.code == "io"
     tree.repository.close()
+
+
+def test_looking_takes_no_lock_of_the_work_tree(tmp_path: Path) -> None:
+    """A person who commits beside us must not be told that the index is locked: what git would refresh is left as it is."""
+    identity = ("-c", "user.name=t", "-c", "user.email=t@t", "-c", "commit.gpgsign=false")
+    (tmp_path / "site.yaml").write_text("a: 1\n")
+    for words in (("init", "-q", "-b", "main"), ("add", "."), (*identity, "commit", "-qm", "one")):
+        subprocess.run(("git", "-C", str(tmp_path), *words), check=True)
+    index = tmp_path / ".git" / "index"
+    os.utime(tmp_path / "site.yaml", (1, 1))  # the index remembers another time: a plain `git status` writes it anew
+    before = index.read_bytes()
+    load_desired(tmp_path)
+    assert index.read_bytes() == before
