@@ -81,7 +81,7 @@ class Follower:
         """The newest cannot be used: what was acted on before stays, and is loaded where this process has not done so yet."""
         if any(p.code == "git-unreadable" for p in found_wrong):
             about = {"repository": self.repository.source, "detail": str(found_wrong[0].data.get("detail", ""))}
-            return Followed(head, self._target, "FetchFailed", about, transient=True)
+            return Followed(head, self._target, "RepositoryUnread", about, transient=True)
         problems = [{**asdict(p), "data": dict(p.data)} for p in found_wrong]
         data = {"commit": commit, "count": len(problems), "problems": problems}
         former = revisions.accepted(self._journal.records)

@@ -51,7 +51,7 @@ class Repository:
                 return self._missing(accepted)
             return Head(commit, forward=accepted is None or self.contains(commit, accepted))
         except GitFailed as e:
-            return Head(None, "FetchFailed", (("repository", self.source), ("detail", e.said)))
+            return Head(None, "RepositoryUnread", (("repository", self.source), ("detail", e.said)))
 
     def contains(self, commit: str, ancestor: str) -> bool:
         """Whether `ancestor` is `commit` or in its history. Raises GitFailed where Git cannot tell."""

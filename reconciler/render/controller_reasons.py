@@ -29,7 +29,7 @@ SENTENCES = {
     "`reconcile approve {commit}` if that is meant",
     "RefGone": "{repository} has no {ref} any more",
     "NothingPushed": "{repository} has no commit yet",
-    "FetchFailed": "{repository} cannot be read: {detail}",
+    "RepositoryUnread": "{repository} cannot be read: {detail}",
     # what a person says, and what is answered
     "Detached": "it goes on by itself: `reconcile status --follow {id}` shows it",
     "OtherRef": "the controller follows {followed}, not {ref}",

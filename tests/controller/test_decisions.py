@@ -29,8 +29,8 @@ REVISIONS: dict[str, tuple[Head, str | None, frozenset[str], tuple[str | None, s
     "rewritten": (Head(B, forward=False), A, NONE, (A, "NonFastForward")),
     "rewritten and approved": (Head(B, forward=False), A, frozenset({B}), (B, "")),
     "another one approved": (Head(B, forward=False), A, frozenset({A}), (A, "NonFastForward")),
-    "no answer": (Head(None, "FetchFailed"), A, NONE, (A, "FetchFailed")),
-    "no answer from the first": (Head(None, "FetchFailed"), None, NONE, (None, "FetchFailed")),
+    "no answer": (Head(None, "RepositoryUnread"), A, NONE, (A, "RepositoryUnread")),
+    "no answer from the first": (Head(None, "RepositoryUnread"), None, NONE, (None, "RepositoryUnread")),
 }
 
 
