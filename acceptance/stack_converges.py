@@ -1,4 +1,4 @@
-"""A fresh clone's demo: driver installed, restarted, loaded; environment built; unit up. What a person spoils by hand is found in every
+"""A fresh clone's demo: driver installed, restarted, loaded; environment built; unit up. What is spoilt by hand is found in every
 layer and healed, and a process on a GPU holds the driver's change."""
 
 from __future__ import annotations
