@@ -96,6 +96,7 @@ CODES = {
     End.UNREACHABLE: 4,
     End.INTERRUPTED: 130,
     End.SUPERSEDED: 6,
+    End.PREEMPTED: 2,
 }
 
 
