@@ -42,7 +42,13 @@ def draw(axes: Any, found: Points, title: str, unit: str, scale: float) -> None:
             xs, ys = [x for x, _ in points], [y * scale for _, y in points]
             axes.plot(xs, ys, style, marker="o", markersize=4, color=colour, label=f"{LABELS[tool]}, {trip} ms")
             if trip == 0:
-                axes.annotate(f"{ys[-1]:.3g}", (xs[-1], ys[-1]), xytext=(6, -3), textcoords="offset points", color=colour)
+                axes.annotate(
+                    f"{ys[-1]:,.0f}" if ys[-1] >= 10 else f"{ys[-1]:.1f}",
+                    (xs[-1], ys[-1]),
+                    xytext=(6, -3),
+                    textcoords="offset points",
+                    color=colour,
+                )
     axes.set(title=title, xlabel="nodes", ylabel=unit, xscale="log", yscale="log")
     axes.set_xticks([1, 8, 32], ["1", "8", "32"])
     axes.minorticks_off()

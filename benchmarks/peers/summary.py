@@ -79,12 +79,3 @@ def further(found: Mapping[tuple[str, int, float], Cell], tool: str, round_trip:
     few, many = (found[tool, n, round_trip].cpu_ms * n for n in (sizes[0], sizes[-1]))
     slope = (many - few) / max(1, sizes[-1] - sizes[0])
     return slope, (few - slope * sizes[0]) / 1000
-
-
-def waited(found: Mapping[tuple[str, int, float], Cell], tool: str, real: Mapping[str, float]) -> float:
-    """Round trips that one node's whole run waits for: what the longer distance adds to the wall time, over what it adds to one."""
-    short, long = sorted(float(ms) for ms in real)
-    nodes = min(n for t, n, _ in found if t == tool)
-    added = found[tool, nodes, long].wall - found[tool, nodes, short].wall
-    trips = {float(ms): value for ms, value in real.items()}
-    return added * 1000 / (trips[long] - trips[short])

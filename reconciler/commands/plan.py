@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,9 +22,10 @@ from reconciler.render import data, markdown, notes
 from reconciler.render import plan as render_plan
 from reconciler.render.style import style_for
 from reconciler.transport.base import Transport
-from reconciler.transport.record import RecordingTransport
-from reconciler.transport.replay import ReplayTransport
 from reconciler.transport.ssh import SshTransport
+
+if TYPE_CHECKING:
+    from reconciler.transport.record import RecordingTransport
 
 shared = common.options(
     click.argument("path", default=".", metavar="[PATH]"),
@@ -92,7 +93,7 @@ def make(request: common.Request, recordings: str | None, state_dir: str | None,
     desired, loaded = common.desired_state(request)
     common.say_unpinned(loaded)
     transport = _transport(recordings)
-    recorder = RecordingTransport(transport) if record else None
+    recorder = _recorder(transport) if record else None
     state = StateDir(config.load(state_dir).state_dir)
     known = Known() if recordings else status.known(journal.read(state.journal))
     with common.progress(request.as_json) as emit, common.engine(desired, request, emit, recorder or transport) as engine:
@@ -104,8 +105,16 @@ def make(request: common.Request, recordings: str | None, state_dir: str | None,
     return found
 
 
+def _recorder(transport: Transport) -> RecordingTransport:
+    from reconciler.transport.record import RecordingTransport
+
+    return RecordingTransport(transport)
+
+
 def _transport(recordings: str | None) -> Transport:
     if recordings:
+        from reconciler.transport.replay import ReplayTransport
+
         return ReplayTransport(Path(recordings))
     return SshTransport()
 

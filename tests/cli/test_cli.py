@@ -90,7 +90,7 @@ def test_a_call_does_not_look_for_garbage_all_the_time(tmp_path: Path) -> None:
     """Python's own threshold has it look about a hundred times during a plan from recordings, for 15% of the CPU."""
     argv = ["plan", str(REPOSITORY / "manifests/lab-trio"), "--worktree", "--from", str(REPOSITORY / "snapshots/lab-trio")]
     program = (
-        "import gc, sys\nfrom reconciler.cli import main\nphases = []\n"
+        "import gc, os, sys\nfrom reconciler.cli import main\nphases = []\nos._exit = sys.exit\n"
         "gc.callbacks.append(lambda phase, about: phases.append(phase))\n"
         f"try:\n    main({argv!r})\nfinally:\n    print(phases.count('start'), file=sys.stderr)"
     )
@@ -99,6 +99,18 @@ def test_a_call_does_not_look_for_garbage_all_the_time(tmp_path: Path) -> None:
         [sys.executable, "-c", program], cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=60, check=True
     )
     assert int(done.stderr.split()[-1]) <= 5
+
+
+@pytest.mark.parametrize(("argv", "code"), [(["schema"], 0), (["plan", "--nope"], 1), (["schema", "--help"], 0)])
+def test_the_process_is_not_taken_to_pieces_at_its_end(argv: list[str], code: int) -> None:
+    """That would cost a quarter of a plan's CPU; everything that was said is written all the same, also into a pipe."""
+    program = (
+        f"import atexit\natexit.register(print, 'TAKEN TO PIECES', flush=True)\nfrom reconciler.cli import main\nmain({argv!r})"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True, timeout=60, check=False)
+    as_told = call(*argv)
+    assert (done.returncode, done.stdout, done.stderr) == (code, as_told.stdout, as_told.stderr)
+    assert "TAKEN TO PIECES" not in done.stdout
 
 
 def test_help_lists_every_command_with_its_line() -> None:
