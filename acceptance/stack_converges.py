@@ -1,5 +1,8 @@
-"""A fresh clone's demo: driver installed, restarted, loaded; environment built; unit up. What is spoilt by hand is found in every
-layer and healed, and a process on a GPU holds the driver's change."""
+"""A fresh clone's demo makes a stack converge: driver, restart, environment, unit; and finds, holds and heals what is spoilt by hand.
+
+The driver is installed, the nodes restart and load it; a downgrade by hand is told in every layer, held while a process uses a GPU, and
+healed; so is a `pip install` into an environment, as a new build under a running process.
+"""
 
 from __future__ import annotations
 
