@@ -1,7 +1,7 @@
-"""A fresh clone's demo makes a stack converge: driver, restart, environment, unit; and finds, holds and heals what is spoilt by hand.
+"""A fresh clone's demo makes a stack converge: driver, restart, environment, unit; finds, holds and heals what is spoilt by hand.
 
-The driver is installed, the nodes restart and load it; a downgrade by hand is told in every layer, held while a process uses a GPU, and
-healed; so is a `pip install` into an environment, as a new build under a running process.
+The driver is installed, the nodes restart and load it. A downgrade by hand is told in every layer, held while a process uses a GPU,
+and healed; so is a `pip install` into an environment, as a new build under a running process.
 """
 
 from __future__ import annotations
