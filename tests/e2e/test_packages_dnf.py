@@ -211,7 +211,7 @@ def test_without_the_versionlock_plugin_nothing_would_keep_a_version(one: tuple[
 
 def test_a_repository_that_does_not_answer_holds_and_is_named(one: tuple[Site, LabNode]) -> None:
     site, node = one
-    site.declare(packages={"numactl": "2.0.19-1.el9"})
+    site.declare(packages={"numactl": "2.0.19-1.el9", "telnet": "absent"})
     site.ok("apply")
     node.run("sed -i 's/:8000/:8001/' /etc/yum.repos.d/lab.repo")
     site.declare(packages={"numactl": "2.0.19-1.el9", "telnet": "present"}, files={"/etc/without": "x\n"})

@@ -40,7 +40,7 @@ def test_a_lock_is_what_nodes_are_offered_and_what_they_then_get(nodes: Nodes, s
     site.commit()
     site.replace("2.0.19-3.el9", "2.0.19-1.el9", EL)  # older than the newest, and the lock is what counts
     site.replace("2.0.16-1", "2.0.14-3", DEB)  # another one than there is: a prefix is met all the same
-    assert site.ok("pin", "--check").stdout.count("unchanged") == 2
+    assert site.ok("pin", "--only", "system", "--check").stdout.count("unchanged") == 2
     site.ok("apply")
     assert (truth.rpm(gpu, "numactl"), truth.rpm(gpu, "tmux")) == ("2.0.19-1.el9", "3.2a-5.el9")
     assert truth.deb(deb, "numactl") == "hi 2.0.16-1"
@@ -55,4 +55,4 @@ def test_the_lock_of_the_reference_site_is_what_pin_makes(lab: Lab, tmp_path: Pa
     site = Site.reference(lab, tmp_path)
     lock = site.repo / "locks/lab/system-centos-stream-9.txt"
     lock.write_text(lock.read_text().replace("10.88.0.", f"{lab.config.subnet}."))
-    assert "unchanged" in site.ok("pin", "--check").stdout
+    assert "unchanged" in site.ok("pin", "--only", "system", "--check").stdout
