@@ -107,7 +107,8 @@ def test_ctrl_c_of_the_pusher_leaves_the_push_and_what_was_begun(remote: Work) -
         ended.set()
 
     with controller(remote.state, answer) as asked:
-        argv = ("git", "push", "origin", "HEAD:main")
+        # a shell's background job, which these tests may be, ignores the interrupt, and its children with it
+        argv = ("env", "--default-signal=INT", "git", "push", "origin", "HEAD:main")
         process = subprocess.Popen(argv, cwd=remote.tree, env=remote.environment, stderr=subprocess.DEVNULL, start_new_session=True)
         assert began.wait(60)
         os.killpg(process.pid, signal.SIGINT)
