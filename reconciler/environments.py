@@ -90,7 +90,7 @@ def collection(engine: Engine, name: str) -> dict[str, Target]:
 
 
 def _needed_elsewhere(engine: Engine, builder: str, resource: Resource) -> tuple[str, ...]:
-    name, names = resource.id.name, sharers(engine.desired, builder).get(resource.id, ())
+    name, names = resource.id.name, sharers(engine.desired).get(builder, {}).get(resource.id, ())
 
     def work(node: str) -> Fact[Builds]:
         found, _ = ask(engine.pool.channel(node), (fact.probe(name, judge=False, users=True, shared=True),))

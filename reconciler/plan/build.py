@@ -49,11 +49,11 @@ def build_plan(
     selection: Selection,
 ) -> Plan:
     """The plan for every node in `observed`. Total: each declared resource that was selected appears on each node that answered."""
-    room = spare(desired, observed)
+    room, seen = spare(desired, observed), others(desired, observed)
 
     def planned(name: str, state: NodeState | Failure) -> NodePlan:
-        node, seen = desired.nodes[name], others(desired, observed, name)
-        return _permitted(node, _node_plan(node, state, known, selection, spare=room, seen=seen))
+        node = desired.nodes[name]
+        return _permitted(node, _node_plan(node, state, known, selection, spare=room, seen=seen.get(name, {})))
 
     nodes = explained(desired, {name: planned(name, state) for name, state in observed.nodes.items()})
     return Plan(

@@ -19,24 +19,24 @@ def made_by(node: DesiredNode) -> dict[ResourceId, str]:
     return {found: spec.builder for found, spec in specs if isinstance(spec, PythonEnvironmentSpec) and spec.builder is not None}
 
 
-def sharers(desired: DesiredState, builder: str) -> dict[ResourceId, tuple[str, ...]]:
-    """What `builder` makes for others too, and the nodes that see it."""
-    found: dict[ResourceId, list[str]] = {}
+def sharers(desired: DesiredState) -> dict[str, dict[ResourceId, tuple[str, ...]]]:
+    """By builder, what it makes for others too, and the nodes that see it."""
+    found: dict[str, dict[ResourceId, tuple[str, ...]]] = {}
     for name, node in desired.nodes.items():
         for resource, maker in made_by(node).items():
-            if maker == builder:
-                found.setdefault(resource, []).append(name)
-    return {resource: tuple(names) for resource, names in found.items()}
+            mine = found.setdefault(maker, {})
+            mine[resource] = (*mine.get(resource, ()), name)
+    return found
 
 
-def others(desired: DesiredState, observed: ObservedState, builder: str) -> dict[ResourceId, tuple[Facts | None, ...]]:
-    """What those nodes said; None for each that was not asked or did not answer."""
+def others(desired: DesiredState, observed: ObservedState) -> dict[str, dict[ResourceId, tuple[Facts | None, ...]]]:
+    """By builder, what those nodes said; None for each that was not asked or did not answer."""
 
     def said(name: str) -> Facts | None:
         state = observed.nodes.get(name)
         return state.facts if isinstance(state, NodeState) else None
 
-    return {resource: tuple(map(said, names)) for resource, names in sharers(desired, builder).items()}
+    return {maker: {r: tuple(map(said, names)) for r, names in mine.items()} for maker, mine in sharers(desired).items()}
 
 
 def explained(desired: DesiredState, nodes: Mapping[str, NodePlan]) -> dict[str, NodePlan]:
