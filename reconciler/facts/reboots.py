@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
+from typing import Any
 
-from reconciler.facts import raw
-from reconciler.model.fact import Absent, Fact, Facts, Probe, Read, Unknown, Value
+from reconciler.facts import notes, raw
+from reconciler.model.fact import Fact, Facts, Probe, Read
 
 KEY = "reboots"
 PROBE = Probe(KEY, (Read("/var/lib/reconcile/reboots.json"),))
-VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,18 +22,11 @@ class Rebooted:
 
 def parse(text: Fact[str], boot_id: str) -> Fact[dict[str, Rebooted]]:
     """By resource, the latest each."""
-    if isinstance(text, Absent):
-        return Value({})
-    if not isinstance(text, Value):
-        return text
-    try:
-        found = json.loads(text.value)
-        if found["version"] > VERSION:
-            return Unknown("NotesUnreadable", f"version {found['version']}"[:80])
-        notes = {str(name): (str(note["wanted"]), str(note["boot_id"])) for name, note in found["reboots"].items()}
-        return Value({name: Rebooted(wanted, boot != boot_id) for name, (wanted, boot) in notes.items()})
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as e:
-        return Unknown("NotesUnreadable", type(e).__name__)
+
+    def understand(found: Any) -> dict[str, Rebooted]:
+        return {str(n): Rebooted(str(note["wanted"]), str(note["boot_id"]) != boot_id) for n, note in found["reboots"].items()}
+
+    return notes.read(text, understand)
 
 
 def noted(facts: Facts) -> Fact[dict[str, Rebooted]]:

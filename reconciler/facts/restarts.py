@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
+from typing import Any
 
 from reconciler.facts import raw
-from reconciler.model.fact import Absent, Fact, Facts, Probe, Read, Unknown, Value
+from reconciler.facts.notes import read
+from reconciler.model.fact import Fact, Facts, Probe, Read
 
 KEY = "restarts"
 PATH = "/var/lib/reconcile/restarts.json"
 PROBE = Probe(KEY, (Read(PATH),))
-VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,19 +24,13 @@ class Written:
 
 def parse(text: Fact[str], boot_id: str) -> Fact[dict[str, Written]]:
     """By unit. What was noted before the node's last boot counts no more: every unit was started since."""
-    if isinstance(text, Absent):
-        return Value({})
-    if not isinstance(text, Value):
-        return text
-    try:
-        found = json.loads(text.value)
-        if found["version"] > VERSION:
-            return Unknown("NotesUnreadable", f"version {found['version']}"[:80])
+
+    def understand(found: Any) -> dict[str, Written]:
         if str(found["boot_id"]) != boot_id:
-            return Value({})
-        return Value({str(name): Written(str(note["path"]), int(note["at"])) for name, note in found["units"].items()})
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as e:
-        return Unknown("NotesUnreadable", type(e).__name__)
+            return {}
+        return {str(name): Written(str(note["path"]), int(note["at"])) for name, note in found["units"].items()}
+
+    return read(text, understand)
 
 
 def notes(facts: Facts) -> Fact[dict[str, Written]]:
