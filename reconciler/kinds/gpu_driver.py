@@ -47,11 +47,13 @@ class GpuDriver:
     def observe(self, spec: Spec, context: Context) -> Observation:
         """Fields `packages` (their version, several where they differ), `stream`, `onDisk`, `loaded`."""
         assert isinstance(spec, GpuDriverSpec)
+        return self._observed(spec, context, layers(context.facts, ID))
+
+    def _observed(self, spec: GpuDriverSpec, context: Context, found: Layers) -> Observation:
         installed = _installed(spec, context)
         if isinstance(installed, Unknown):
             return installed
         assert isinstance(installed, Value)
-        found = layers(context.facts, ID)
         stream = _stream(context) if spec.stream else Absent("NoStream")
         for fact in (found.on_disk, found.loaded, stream):
             if isinstance(fact, Unknown):
@@ -64,14 +66,14 @@ class GpuDriver:
 
     def compare(self, spec: Spec, context: Context) -> Verdict:
         assert isinstance(spec, GpuDriverSpec)
-        found = self.observe(spec, context)
+        seen = layers(context.facts, ID)
+        found = self._observed(spec, context, seen)
         if not isinstance(found, Value):
             return held(found.why, detail=found.detail) if isinstance(found, Unknown) else held("NotAsked")
         members = self._judged(spec, context)
         if hold := next((v.hold for _, v in members if v.hold), None):
             return Verdict(Action.HOLD, hold=hold, observed=found.value)
         target = _target(spec, members, found.value)
-        seen = layers(context.facts, ID)
         fields = _fields(spec, found.value, members, target, seen)
         moving = {f.path for f in fields if f.moves}
         if not moving:
