@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,34 +61,51 @@ def turns(state: Path) -> int:
     return sum(1 for line in told.splitlines() if json.loads(line).get("event") == "turn-ended")
 
 
-def steady(what: str, process: subprocess.Popen[bytes], state: Path, seconds: float, nodes: list[LabNode]) -> str:
-    """A row of the table: the controller watched for so long after it came to rest."""
+@dataclass(frozen=True)
+class Steady:
+    """A controller watched at rest: seconds, looks at the nodes, CPU as % of a core, CPU ms a look, MB, and % of a core a node."""
+
+    wall: float
+    looks: int
+    share: float
+    look: float | None
+    rss: float
+    peak: float
+    nodes: Mapping[str, float]
+
+    def row(self, what: str) -> str:
+        node = f"{max(self.nodes.values()):.2f} %" if self.nodes else "-"
+        look = "-" if self.look is None else f"{self.look:.0f} ms"
+        memory = f"{self.rss:.0f} | {self.peak:.0f}"
+        return f"| {what} | {self.wall:.0f} s | {self.looks} | {self.share:.2f} % | {look} | {memory} | {node} |"
+
+
+def steady(process: subprocess.Popen[bytes], state: Path, seconds: float, nodes: list[LabNode]) -> Steady:
+    """The controller watched for so long after it came to rest."""
     before, there, looks, began = used(process.pid), [on_node(n) for n in nodes], turns(state), time.monotonic()
     time.sleep(seconds)
     wall, after = time.monotonic() - began, used(process.pid)
     looks = turns(state) - looks
     cpu = after.cpu - before.cpu
-    each = [on_node(n) - was for n, was in zip(nodes, there, strict=True)]
-    node = f"{max(each) / wall * 100:.2f} %" if each else "-"
-    look = f"{cpu / looks * 1000:.0f} ms" if looks else "-"
-    return f"| {what} | {wall:.0f} s | {looks} | {cpu / wall * 100:.2f} % | {look} | {after.rss:.0f} | {after.peak:.0f} | {node} |"
+    each = {n.name: (on_node(n) - was) / wall * 100 for n, was in zip(nodes, there, strict=True)}
+    return Steady(wall, looks, cpu / wall * 100, cpu / looks * 1000 if looks else None, after.rss, after.peak, each)
 
 
-def lab_rows(lab: Lab, folder: Path, wanted: argparse.Namespace) -> list[str]:
+def lab_steady(lab: Lab, folder: Path, seconds: float, drift_interval: str = "60s", interval: str = "60s") -> Steady:
+    """Three lab nodes; leaves the recording of one of them in `folder` for `replayed_steady`."""
     site = Site.reference(lab, folder)
     site.ok("apply")
     argv = [sys.executable, "-m", "reconciler", "controller", "--repository", str(site.repo), "--state-dir", str(site.state)]
-    argv += ["--drift-interval", wanted.drift_interval, "--interval", wanted.interval]
+    argv += ["--drift-interval", drift_interval, "--interval", interval]
     process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(ROOT)})
     try:
         _rest(site.state)
-        nodes = [lab.nodes[name] for name in ("gpu01", "gpu02", "gpu03")]
-        rows = [steady("3 lab nodes", process, site.state, wanted.seconds, nodes)]
+        found = steady(process, site.state, seconds, [lab.nodes[name] for name in ("gpu01", "gpu02", "gpu03")])
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(60)
     site.ok("plan", "--record", str(folder / "recorded"))
-    return rows
+    return found
 
 
 def _rest(state: Path) -> None:
@@ -103,9 +121,9 @@ def _rest(state: Path) -> None:
     raise SystemExit("the controller's first turn never ended")
 
 
-def replayed_row(folder: Path, wanted: argparse.Namespace) -> str:
+def replayed_steady(folder: Path, count: int, seconds: float, drift_interval: str = "60s", interval: str = "60s") -> Steady:
     """The recording of one node under many names, in a site that observes only."""
-    recorded, names = folder / "recorded", [f"gpu{n:03d}" for n in range(1, wanted.replayed + 1)]
+    recorded, names = folder / "recorded", [f"gpu{n:03d}" for n in range(1, count + 1)]
     found = json.loads((recorded / "gpu01.json").read_text())
     for name in names:
         (recorded / f"{name}.json").write_text(json.dumps({**found, "node": name}))
@@ -116,11 +134,11 @@ def replayed_row(folder: Path, wanted: argparse.Namespace) -> str:
     (site.repo / "site.yaml").write_text(text)
     site.commit()
     argv = [sys.executable, "-m", "benchmarks.controller", "--child", str(site.repo), str(site.state), str(recorded)]
-    argv += ["--drift-interval", wanted.drift_interval, "--interval", wanted.interval]
+    argv += ["--drift-interval", drift_interval, "--interval", interval]
     process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)})
     try:
         _rest(site.state)
-        return steady(f"{len(names)} replayed nodes", process, site.state, wanted.seconds, [])
+        return steady(process, site.state, seconds, [])
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(60)
@@ -157,9 +175,10 @@ def main() -> int:
     try:
         lab.up(nodes=3)
         with tempfile.TemporaryDirectory() as folder:
-            for row in lab_rows(lab, Path(folder), wanted):
-                print(row, flush=True)
-            print(replayed_row(Path(folder), wanted), flush=True)
+            spans = (wanted.seconds, wanted.drift_interval, wanted.interval)
+            print(lab_steady(lab, Path(folder), *spans).row("3 lab nodes"), flush=True)
+            many = replayed_steady(Path(folder), wanted.replayed, *spans)
+            print(many.row(f"{wanted.replayed} replayed nodes"), flush=True)
     finally:
         lab.down()
     return 0

@@ -26,7 +26,7 @@ COMMANDS = {
     "fetch": ("reconciler.commands.pin:fetch", "Fill the wheelhouse with what the locks name, each file checked."),
     "env": ("reconciler.commands.env:env", "List the builds of Python environments, roll back, remove old ones."),
     "controller": ("reconciler.commands.controller:controller", "Keep the nodes as the newest revision declares them."),
-    "approve": ("reconciler.commands.ask:approve", "Let a plan that waits be carried out, or a refused revision be taken."),
+    "approve": ("reconciler.commands.approve:approve", "Show the plan that waits for a person, and let it be carried out."),
     "suspend": ("reconciler.commands.ask:suspend", "Let the controller leave nodes alone until a time, with a reason."),
     "resume": ("reconciler.commands.ask:resume", "End a suspension; try again what somebody else kept changing back."),
     "events": ("reconciler.commands.ask:events", "Show what happened in the controller, or follow it."),

@@ -1,4 +1,4 @@
-"""What people say to a controller and ask of it: approve, suspend, resume, events, wait."""
+"""What people say to a controller and ask of it: suspend, resume, events, wait."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -19,7 +18,6 @@ from reconciler.apply import journal
 from reconciler.apply.statedir import StateDir
 from reconciler.commands import common
 from reconciler.controller import board, protocol
-from reconciler.controller.approvals import Approvals
 from reconciler.errors import ControllerError, Usage
 from reconciler.model import durations
 from reconciler.render import controller as render
@@ -34,12 +32,12 @@ def ask(state: StateDir, request: Mapping[str, Any], as_json: bool, show: bool =
     """Events and end of one request; each event is printed as it comes where `show`. Raises ControllerError."""
     events, ended = [], {}
     with closing(protocol.ask(state.root / protocol.SOCKET, request)) as messages:  # type: ignore[type-var]
-        for message in messages:
-            if "end" in message:
-                ended = message["end"]
+        for found in messages:
+            if "end" in found:
+                ended = found["end"]
             else:
-                events.append(message["event"])
-                line = json.dumps(message["event"]) if as_json else render.line(message["event"])
+                events.append(found["event"])
+                line = json.dumps(found["event"]) if as_json else render.line(found["event"])
                 if show and line:
                     sys.stdout.write(line + "\n")
                     sys.stdout.flush()
@@ -56,31 +54,7 @@ def tell(ended: Mapping[str, Any], as_json: bool) -> int:
     return int(ended["exit"])
 
 
-@click.command()
-@click.argument("plan", metavar="PLAN|REVISION")
-@common.state_dir
-@common.as_json
-def approve(plan: str, state_dir: str | None, as_json: bool) -> int:
-    """Let a plan that waits be carried out, or a revision that was refused be taken.
-
-    Exactly that plan: where anything that it touches moved since, it is refused and a new one waits.
-    """
-    state = place(state_dir)
-    try:
-        return tell(ask(state, {"op": "approve", "plan": plan}, as_json)[1], as_json)
-    except ControllerError as e:
-        if e.reason != "NoController":
-            raise
-    with state.locked():
-        kept = Approvals(state.approvals)
-        pending = kept.pending()
-        if pending is None or pending.id != plan:
-            return tell(_end("NothingToApprove", 1, name=plan, waiting=[pending.id] if pending else []), as_json)
-        kept.keep(replace(pending, by=getpass.getuser()))
-    return tell(_end("ApprovedLater", plan=plan), as_json)
-
-
-def _end(reason: str, exit_code: int = 0, **data: Any) -> Mapping[str, Any]:
+def message(reason: str, exit_code: int = 0, **data: Any) -> Mapping[str, Any]:
     found: Mapping[str, Any] = protocol.end(exit_code, reason, **data)["end"]
     return found
 
@@ -137,7 +111,7 @@ def _say(state: StateDir, request: Mapping[str, Any], as_json: bool) -> int:
     declared = {name.partition("/")[2] for name in board.load(state.conditions) if name.startswith("node/")}
     unknown = [name for name in request["scope"] if declared and name not in declared]
     if request["op"] == "suspend" and (unknown or not request["reason"].strip() or request["until"] <= time.time()):
-        return tell(_end("NotSuspended", 1, nodes=unknown), as_json)
+        return tell(message("NotSuspended", 1, nodes=unknown), as_json)
     with state.locked():
         opened = journal.Journal(state.journal)
         try:
@@ -146,7 +120,7 @@ def _say(state: StateDir, request: Mapping[str, Any], as_json: bool) -> int:
         finally:
             opened.close()
     ended = {"suspend": "NowSuspended", "resume": "Resumed"}[request["op"]]
-    return tell(_end(ended, nodes=request["scope"], until=request.get("until")), as_json)
+    return tell(message(ended, nodes=request["scope"], until=request.get("until")), as_json)
 
 
 @click.command()

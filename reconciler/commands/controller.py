@@ -34,6 +34,7 @@ class WrongSettings(ReconcileError):
 @click.command()
 @click.option("--repository", metavar="PATH|URL", help="The manifests: a (bare) repository here, or one that is fetched.")
 @click.option("--ref", metavar="REF", help="What is followed; default refs/heads/main.")
+@click.option("--below", metavar="FOLDER", help="Manifests are below this folder of the repository.")
 @common.cluster
 @click.option("--interval", metavar="SPAN", help="Between two looks at the repository; default 1m.")
 @click.option("--drift-interval", metavar="SPAN", help="Between two looks at the nodes; default 10m.")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import getpass
 import socket
-from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ from reconciler.apply.statedir import StateDir
 from reconciler.apply.work import Stop
 from reconciler.commands import apply, common
 from reconciler.commands.receive import checked_below, checked_ref, signed
+from reconciler.controller.follower import Followed, Follower, signed_as
+from reconciler.controller.repository import Repository
 from reconciler.engine import Applied, Engine
-from reconciler.errors import SourceError, Usage
+from reconciler.errors import Usage
 from reconciler.model.desired import DesiredState
 from reconciler.model.outcome import first
 from reconciler.model.plan import Selection
@@ -24,10 +27,6 @@ from reconciler.model.words import nearest
 from reconciler.plan.local import local
 from reconciler.pool import Pool
 from reconciler.render import push
-from reconciler.render.problems import problem_text
-from reconciler.render.reasons import error
-from reconciler.source import load_desired, signatures
-from reconciler.source.mirror import Mirror
 from reconciler.source.signatures import Keys, Mode
 from reconciler.transport.local import LocalTransport
 
@@ -52,20 +51,17 @@ def pull(repository: str, node: str | None, state_dir: str | None, cluster: str 
     state = StateDir(settings.state_dir)
     name = node or socket.gethostname().partition(".")[0]
     stop = Stop()
-    with state.locked(), apply.signals(stop):
-        mirror = Mirror(state.root / "mirror.git")
-        desired, fine = _desired(mirror, repository, cluster, guard)
-        if name not in desired.nodes:
-            raise Usage("NoSuchNode", name=name, nearest=nearest(name, desired.nodes), cluster=desired.cluster)
+    with state.locked(), apply.signals(stop), closing(Journal(state.journal)) as journal:
+        followed = _followed(journal, state, repository, cluster, guard)
+        fine, desired = not followed.refused, followed.target.desired if followed.target else None
+        if desired is None or name not in desired.nodes:
+            declared = desired.nodes if desired else ()
+            raise Usage("NoSuchNode", name=name, nearest=nearest(name, declared), cluster=desired.cluster if desired else "")
         targets = local(desired.nodes[name], desired.rollout.approve)
         if not targets:
             click.echo(push.NOTHING_LOCAL, err=True)
             return 0 if fine else 1
-        journal = Journal(state.journal)
-        try:
-            applied = _apply(desired, Selection((name,), targets), journal, state.holder(), stop, settings.lease_ttl, as_json)
-        finally:
-            journal.close()
+        applied = _apply(desired, Selection((name,), targets), journal, state.holder(), stop, settings.lease_ttl, as_json)
     apply.show(applied, as_json)
     return first({applied.exit, 0 if fine else 1})
 
@@ -81,34 +77,19 @@ def _apply(
         pool.close()
 
 
-def _desired(mirror: Mirror, url: str, cluster: str | None, guard: dict[str, Any]) -> tuple[DesiredState, bool]:
-    """The newest good revision; False: it is an older one, and why was said. Raises Refused(PullRefused) where there is none."""
-    checked_ref(guard["ref"])
-    below, before = checked_below(guard["below"]), mirror.taken()
-    try:
-        commit = mirror.fetch(url, guard["ref"])
-        against = list(_against(mirror, before, commit, guard))
-        loaded = None if against else load_desired(mirror.folder / below, commit=commit, cluster=cluster)
-    except SourceError as e:
-        commit, against, loaded = "", [error(e)], None
-    if loaded and loaded.desired:
-        mirror.take(commit)
-        return loaded.desired, True
-    for line in [*against, *(problem_text(problem) for problem in (loaded.problems if loaded else ()))]:
-        click.echo(line, err=True)
-    kept = load_desired(mirror.folder / below, commit=before, cluster=cluster).desired if before else None
-    if kept is None:
-        raise common.Refused("PullRefused", repository=url)
-    click.echo(push.kept(before or ""), err=True)
-    return kept, False
-
-
-def _against(mirror: Mirror, before: str | None, commit: str, guard: dict[str, Any]) -> Iterable[str]:
-    """Why a commit is not taken, whatever it declares."""
-    accepted = guard["accept"] is not None and len(guard["accept"]) >= 7 and commit.startswith(guard["accept"])
-    if before and not accepted and not mirror.follows(before, commit):
-        yield push.rewritten(before, commit)
-    mode = Mode(guard["signed"])
-    if mode is not Mode.NONE:
-        keys = Keys(*(Path(path) if path else None for path in (guard["allowed_signers"], guard["gpg_keyring"]))).checked()
-        yield from map(problem_text, signatures.judged(mirror.folder, mode, keys, before, commit))
+def _followed(journal: Journal, state: StateDir, url: str, cluster: str | None, guard: dict[str, Any]) -> Followed:
+    """What the repository shows now; why its newest revision is not taken is said. Raises Refused: there is no other."""
+    keys = Keys(*(Path(path) if path else None for path in (guard["allowed_signers"], guard["gpg_keyring"])))
+    repository = Repository(url, checked_ref(guard["ref"]), state.mirror, mirrored=True, below=checked_below(guard["below"]))
+    follower = Follower(repository, cluster, journal, signed_as(Mode(guard["signed"]), keys))
+    followed, accept = follower.look(), guard["accept"]
+    if followed.refused == "NonFastForward" and accept and len(accept) >= 7 and str(followed.head.commit).startswith(accept):
+        journal.append("revision-approved", commit=followed.head.commit, by=getpass.getuser())
+        followed = follower.look()
+    if followed.refused:
+        for line in push.not_taken(followed.refused, followed.data or {}):
+            click.echo(line, err=True)
+        if followed.target is None:
+            raise common.Refused("PullRefused", repository=url)
+        click.echo(push.kept(followed.commit or ""), err=True)
+    return followed

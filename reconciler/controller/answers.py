@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from reconciler.controller.approvals import what_waits
 from reconciler.controller.conditions import TYPES, Status
 from reconciler.controller.loop import Loop, Running
 from reconciler.controller.protocol import Message, Request, end, event
@@ -146,6 +147,13 @@ class Answers:
     def _wake(self, fields: Mapping[str, Any], there: There) -> Iterator[Message]:
         self.loop.poke()
         yield end(0)
+
+    def _waiting(self, fields: Mapping[str, Any], there: There) -> Iterator[Message]:
+        """The plan that waits, whole."""
+        pending = self.loop.turns.approvals.pending()
+        if pending:
+            yield event({"event": "waiting", "plan": dict(pending.plan)})
+        yield end(0, what_waits(pending), **({"plan": pending.id, "by": pending.by} if pending else {}))
 
     def _approve(self, fields: Mapping[str, Any], there: There) -> Iterator[Message]:
         """A plan that waits, by its id; or the newest revision, by its commit, where it was refused."""

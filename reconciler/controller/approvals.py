@@ -42,6 +42,11 @@ class Pending:
         return str(self.plan["id"])
 
 
+def what_waits(pending: Pending | None) -> str:
+    """The reason code of it."""
+    return "NothingWaits" if pending is None else "WaitingApproved" if pending.by else "Waiting"
+
+
 class Approvals:
     """`stateDir/approvals`: at most one plan waits at a time. What is approved is removed before it is carried out."""
 

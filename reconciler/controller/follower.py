@@ -14,6 +14,7 @@ from reconciler.controller.repository import Repository
 from reconciler.controller.revisions import Head, Next
 from reconciler.model.problem import Problem
 from reconciler.source import Loaded, load_desired
+from reconciler.source.signatures import Keys, Mode, judged
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,14 @@ Signed = Callable[[Path, str | None, str], tuple[Problem, ...]]  # repository, a
 def unasked(repository: Path, before: str | None, new: str) -> tuple[Problem, ...]:
     """Nobody asked for signatures."""
     return ()
+
+
+def signed_as(mode: Mode, keys: Keys) -> Signed:
+    """The check of signatures that is asked for. Raises Usage where nobody could ever sign."""
+    if mode is Mode.NONE:
+        return unasked
+    keys = keys.checked()
+    return lambda repository, before, new: judged(repository, mode, keys, before, new)
 
 
 class Follower:
@@ -69,7 +78,7 @@ class Follower:
                 return replace(known, head=head, target=self._target)
             if unsigned := self._signed(self.repository.path, revisions.accepted(records), chosen.commit):
                 return self._wanting(head, chosen.commit, unsigned, "NotSigned")
-            loaded = load_desired(self.repository.path, commit=chosen.commit, cluster=self._cluster)
+            loaded = load_desired(self.repository.manifests, commit=chosen.commit, cluster=self._cluster)
             if loaded.desired is None and not (approved and revisions.emptied(loaded.problems)):
                 reason = "EmptiedState" if revisions.emptied(loaded.problems) else "ManifestsWrong"
                 return self._wanting(head, chosen.commit, loaded.problems, reason)
@@ -86,7 +95,7 @@ class Follower:
         data = {"commit": commit, "count": len(problems), "problems": problems}
         former = revisions.accepted(self._journal.records)
         if self._target is None and former not in (None, commit):
-            last = load_desired(self.repository.path, commit=former, cluster=self._cluster)
+            last = load_desired(self.repository.manifests, commit=former, cluster=self._cluster)
             self._target = last if last.desired is not None else None
         found = Followed(head, self._target, reason, data)
         # whether it is signed is asked each time: keys may be added without a commit

@@ -12,7 +12,7 @@ from typing import Any
 
 from reconciler.apply.work import Stop
 from reconciler.controller import assess, board, suspensions, verdicts
-from reconciler.controller.conditions import Said, Status
+from reconciler.controller.conditions import Said, Status, Subject
 from reconciler.controller.follower import Followed, Follower
 from reconciler.controller.hub import Hub
 from reconciler.controller.retry import Retry, spread
@@ -70,10 +70,21 @@ class Loop:
                     self._stop.set(End.PREEMPTED)
             self._moved.notify_all()
         if newer:
+            self._await(followed)
             self._say_revision(followed.commit, "pending", "", {})
         if newer or before is None or before.refused != followed.refused or before.head.commit != followed.head.commit:
             self._conclude(followed)
         return followed
+
+    def _await(self, followed: Followed) -> None:
+        """What a newer revision wants otherwise is not Ready before a turn for it is over."""
+        desired = followed.target.desired if followed.target else None
+        subjects = self.board.subjects()
+        for name, node in desired.nodes.items() if desired else ():
+            digest = verdicts.node_digest(node)
+            if subjects.get(f"node/{name}", Subject()).digest != digest:
+                said = Said("Ready", Status.UNKNOWN, "NotCarriedOut"), Said("Reconciling", Status.TRUE, "NotCarriedOut")
+                self.board.put(f"node/{name}", digest, said)
 
     def poke(self) -> None:
         """Let the watch look at the repository at once; the answer is not waited for."""
@@ -155,6 +166,8 @@ class Loop:
 
     def _turned(self, turn: Running, followed: Followed, desired: DesiredState, turned: Turned) -> float:
         self._assess(desired, turned)
+        if self._followed is not None and self._followed.commit != turn.commit:
+            self._await(self._followed)
         plan, outcomes = turned.applied.plan, turned.applied.outcomes
         self._conclude(followed)
         state, reason, data = verdicts.of_revision(plan, outcomes)

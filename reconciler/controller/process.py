@@ -17,7 +17,7 @@ from reconciler.apply.statedir import StateDir
 from reconciler.controller.answers import Answers
 from reconciler.controller.approvals import Approvals
 from reconciler.controller.board import Board
-from reconciler.controller.follower import Follower, Signed, unasked
+from reconciler.controller.follower import Follower, Signed, signed_as
 from reconciler.controller.hub import Hub, Message
 from reconciler.controller.loop import Loop
 from reconciler.controller.protocol import SOCKET
@@ -29,7 +29,7 @@ from reconciler.controller.watch import Watch
 from reconciler.controller.webhook import Webhook, secret_of
 from reconciler.events import Event
 from reconciler.pool import Pool
-from reconciler.source.signatures import Keys, Mode, judged
+from reconciler.source.signatures import Keys, Mode
 from reconciler.transport.base import Transport
 
 
@@ -58,7 +58,7 @@ def controller(
             Turns(
                 place, journal, place.holder(), pool, Approvals(place.approvals), shown.plan, settings.repository, ttl, time.time
             ),
-            Follower(Repository(settings.repository, settings.ref, place.mirror), settings.cluster, journal, _signed(settings)),
+            Follower(_repository(settings, place), settings.cluster, journal, _signed(settings)),
             Board(place.conditions, hub.publish),
             hub,
             settings.drift_interval,
@@ -72,13 +72,13 @@ def controller(
         yield Process(loop, server, Watch(loop, settings.interval))
 
 
+def _repository(settings: Settings, place: StateDir) -> Repository:
+    return Repository(settings.repository, settings.ref, place.mirror, below=settings.below)
+
+
 def _signed(settings: Settings) -> Signed:
-    """The check of signatures that is asked for. Raises Usage where nobody could ever sign."""
-    mode = Mode(settings.signed)
-    if mode is Mode.NONE:
-        return unasked
-    keys = Keys(*(Path(path) if path else None for path in (settings.allowed_signers, settings.gpg_keyring))).checked()
-    return lambda repository, before, new: judged(repository, mode, keys, before, new)
+    keys = Keys(*(Path(path) if path else None for path in (settings.allowed_signers, settings.gpg_keyring)))
+    return signed_as(Mode(settings.signed), keys)
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,7 @@ OPS: Mapping[str, Mapping[str, tuple[tuple[type, ...], bool]]] = {
     "status": {},
     "events": {"since": (_NUMBER, False), "follow": ((bool,), False)},
     "wait": {"condition": ((str,), True), "nodes": ((list,), False), "timeout": (_NUMBER, False)},
+    "waiting": {},
     "approve": {"plan": ((str,), True), "by": ((str,), False)},
     "suspend": {
         "scope": ((list,), False),  # names of nodes; none or empty: the cluster

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 from reconciler.controller.revisions import Head
+from reconciler.errors import SourceError
+from reconciler.source import gitcall
+from reconciler.source.gitcall import Said
 
 LOOK, FETCH = 60.0, 900.0  # seconds: for a list of references, and for what is fetched
 _INCOMING, _ACCEPTED = "refs/reconcile/incoming", "refs/reconcile/accepted"
@@ -24,11 +26,12 @@ _QUIET = (
     "-c",
     "gc.autoDetach=false",
 )
-_KEPT_OUT = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES")
+_OF_A_HOOK = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES")
+_OURS = ("LC_ALL", "GIT_NO_REPLACE_OBJECTS", "GIT_TERMINAL_PROMPT", "GIT_OPTIONAL_LOCKS")  # what `gitcall` says itself
 
 
 class GitFailed(Exception):
-    """Git could not do it: `status` and the last line that it said."""
+    """Git could not do it: `status` and the first line that it said."""
 
     def __init__(self, status: int, said: str) -> None:
         super().__init__(said)
@@ -36,12 +39,17 @@ class GitFailed(Exception):
 
 
 class Repository:
-    """One reference of one repository. `path` is what manifests are read from, at a commit."""
+    """One reference of one repository. `path`: where its commits are read; `manifests`: the folder of it that holds manifests.
 
-    def __init__(self, source: str, ref: str, mirror: Path) -> None:
-        self.source, self.ref = source, ref
-        self.remote = bool(_SCHEME.match(source)) and not Path(source).exists()
+    `mirrored`: a local one is copied as well, so that its end is not the end of what was taken from it.
+    """
+
+    def __init__(self, source: str, ref: str, mirror: Path, *, below: str = "", mirrored: bool = False) -> None:
+        here = Path(source).exists()
+        self.source, self.ref = str(Path(source).resolve()) if here else source, ref
+        self.remote = mirrored or (not here and bool(_SCHEME.match(source)))
         self.path = mirror if self.remote else Path(source)
+        self.manifests = self.path / below
 
     def look(self, accepted: str | None) -> Head:
         """The newest commit, or why there is none to be had; fetched where it was not here. Never raises."""
@@ -56,7 +64,7 @@ class Repository:
     def contains(self, commit: str, ancestor: str) -> bool:
         """Whether `ancestor` is `commit` or in its history. Raises GitFailed where Git cannot tell."""
         done = self._git("merge-base", "--is-ancestor", ancestor, commit, statuses=(0, 1, 128))
-        return done.returncode == 0  # 128: that commit is not here any more, which no forward history does
+        return done.status == 0  # 128: that commit is not here any more, which no forward history does
 
     def keep(self, commit: str) -> None:
         """Let nothing collect the commit that is acted on, also when the other side rewrites its history."""
@@ -65,7 +73,7 @@ class Repository:
 
     def _local(self) -> str | None:
         done = self._git("rev-parse", "--verify", "--quiet", f"{self.ref}^{{commit}}", statuses=(0, 1))
-        return done.stdout.strip() if done.returncode == 0 else None
+        return done.text.strip() if done.status == 0 else None
 
     def _missing(self, accepted: str | None) -> Head:
         """Nothing was pushed yet, or what we followed is gone: only a person knows why."""
@@ -74,45 +82,35 @@ class Repository:
 
     def _remote(self) -> str | None:
         if not (self.path / "HEAD").exists():
-            self._run(("git", "init", "--quiet", "--bare", str(self.path)), LOOK, (0,))
-        listed = self._git("ls-remote", "--", self.source, self.ref, f"{self.ref}^{{}}").stdout.splitlines()
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._git("init", "--quiet", "--bare")
+        listed = self._git("ls-remote", "--", self.source, self.ref, f"{self.ref}^{{}}").text.splitlines()
         named = {ref: commit for commit, _, ref in (line.partition("\t") for line in listed)}
         newest = named.get(f"{self.ref}^{{}}") or named.get(self.ref)
         if newest is None:
             return None
-        if self._git("cat-file", "-e", f"{newest}^{{commit}}", statuses=(0, 1, 128)).returncode:
+        if self._git("cat-file", "-e", f"{newest}^{{commit}}", statuses=(0, 1, 128)).status:
             options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
             self._git("fetch", *options, "--", self.source, f"+{self.ref}:{_INCOMING}", seconds=FETCH)
-            newest = self._git("rev-parse", "--verify", f"{_INCOMING}^{{commit}}").stdout.strip()
+            newest = self._git("rev-parse", "--verify", f"{_INCOMING}^{{commit}}").text.strip()
         return newest
 
-    def _git(self, *words: str, seconds: float = LOOK, statuses: tuple[int, ...] = (0,)) -> subprocess.CompletedProcess[str]:
-        return self._run(("git", *_QUIET, "-C", str(self.path), *words), seconds, statuses)
-
-    def _run(self, argv: tuple[str, ...], seconds: float, statuses: tuple[int, ...]) -> subprocess.CompletedProcess[str]:
+    def _git(self, *words: str, seconds: float = LOOK, statuses: tuple[int, ...] = (0,)) -> Said:
         try:
-            done = subprocess.run(
-                argv,
-                env=_environment(),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=seconds,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            raise GitFailed(-1, f"no answer within {seconds:g} s") from None
-        except OSError as e:
-            raise GitFailed(-1, f"git: {e.strerror}") from None
-        if done.returncode not in statuses:
-            said = [line for line in done.stderr.splitlines() if line.strip()]
-            raise GitFailed(done.returncode, (said or ["git failed"])[-1][:500])
-        return done
+            said = gitcall.call(self.path, *_QUIET, *words, timeout=seconds, more=_reach())
+        except SourceError as e:
+            raise GitFailed(-1, str(e.data.get("detail") or f"no answer within {seconds:g} s")) from None
+        if said.status not in statuses:
+            told = [line for line in said.err.splitlines() if line.strip()]
+            raise GitFailed(said.status, (told or ["git failed"])[0][:500])  # what follows is advice
+        return said
 
 
-def _environment() -> Mapping[str, str]:
-    """Nobody is there to be asked for a password."""
-    own = {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true", "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
-    ssh = {"GIT_SSH_COMMAND": os.environ.get("GIT_SSH_COMMAND", "ssh -oBatchMode=yes -oConnectTimeout=20")}
-    return {**{k: v for k, v in os.environ.items() if k not in _KEPT_OUT}, **own, **ssh}
+def _reach() -> Mapping[str, str]:
+    """What git may need to reach another machine (an agent, a proxy, certificates); nobody is there to be asked for a password."""
+    ssh = os.environ.get("GIT_SSH_COMMAND", "ssh -oBatchMode=yes -oConnectTimeout=20")
+    return {
+        **{k: v for k, v in os.environ.items() if k not in (*_OF_A_HOOK, *_OURS)},
+        "GIT_ASKPASS": "true",
+        "GIT_SSH_COMMAND": ssh,
+    }

@@ -22,13 +22,16 @@ _SPANS = {"interval": (1.0, 86400.0), "drift-interval": (1.0, 86400.0)}
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`repository`: a path or a URL. `interval`, `drift_interval`: seconds between looks at Git, and at the nodes.
+    """`repository`: a path or a URL; `below`: the folder of it that holds the manifests, empty for all.
+
+    `interval`, `drift_interval`: seconds between looks at Git, and at the nodes.
 
     `signed`: none, head or strict, by keys of `allowed_signers` (SSH) and `gpg_keyring`. `webhook`: HOST:PORT to listen on.
     """
 
     repository: str
     ref: str = REF
+    below: str = ""
     cluster: str | None = None
     state_dir: str | None = None
     interval: float = 60.0
@@ -56,7 +59,7 @@ class Wrong:
     data: Mapping[str, Any] = field(default_factory=dict)
 
 
-KEYS = ("repository", "ref", "cluster", "state-dir", *_SPANS, "signed", *_FILES[:2], "webhook", _FILES[2])
+KEYS = ("repository", "ref", "below", "cluster", "state-dir", *_SPANS, "signed", *_FILES[:2], "webhook", _FILES[2])
 
 
 def parse(text: str | None, options: Mapping[str, str | None]) -> Settings | tuple[Wrong, ...]:
@@ -107,6 +110,8 @@ def _value(key: str, value: Any) -> str | float | Wrong:
         full = value if value.startswith("refs/") else f"refs/heads/{value}"
         plain = _BRANCH.fullmatch(value) and _REF.fullmatch(full) and ".." not in value and not value.endswith(("/", ".lock"))
         return full if plain else Wrong("not-a-ref", (0, 0), key, {"found": value})
+    if key == "below" and (value.startswith("/") or value.endswith("/") or {"", ".", ".."} & set(value.split("/"))):
+        return Wrong("not-below", (0, 0), key, {"found": value})
     if key == "signed" and value not in _SIGNED:
         return Wrong("not-one-of", (0, 0), key, {"found": value, "allowed": list(_SIGNED), "nearest": nearest(value, _SIGNED)})
     if key == "webhook" and not ((m := _LISTEN.fullmatch(value)) and int(m[2]) < 65536):

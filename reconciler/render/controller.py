@@ -19,6 +19,7 @@ _WRONG = {
     "not-text": "{key}: has to be text in quotes, not {found}",
     "not-a-span": "{key}: '{found}' is not {allowed}, from {low:g} s to {high:g} s",
     "not-a-ref": "{key}: '{found}' is not a branch or a full reference, such as main or refs/heads/main",
+    "not-below": "{key}: '{found}' is not a folder inside the repository, such as sites/a",
     "not-one-of": "{key}: '{found}' is not one of {allowed}",
     "not-an-address": "{key}: '{found}' is not HOST:PORT, such as 127.0.0.1:8787",
     "not-absolute": "{key}: '{found}' is not an absolute path",
@@ -87,7 +88,9 @@ def _node(m: Message) -> str:
     return f"{safe(m['node'])}: {safe(m['end'])}{said}"
 
 
-def _condition(m: Message) -> str:
+def _condition(m: Message) -> str | None:
+    if (m["status"], m["reason"]) == ("Unknown", "NotCarriedOut"):
+        return None  # that the revision is pending was said once, for all nodes
     said = why(m["reason"], m["data"])
     return f"{subject_name(m['subject'])}: {safe(m['type'])} is {safe(m['status'])}" + (f": {said}" if said else "")
 
@@ -143,7 +146,7 @@ def _cluster_lines(found: Mapping[str, Any], about: Mapping[str, Any]) -> list[s
             out.append(f"{type_}: {said}")
     waiting = about.get("approval")
     if waiting and not waiting["by"]:
-        out.append(f"plan {safe(waiting['plan'])} waits for approval: {fold(waiting['nodes'])}")
+        out.append(f"plan {safe(waiting['plan'])} waits for approval: {fold(waiting['nodes'])} (`reconcile approve` shows it)")
     return out
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
+from reconciler.model.problem import Problem
 from reconciler.render import notes
 from reconciler.render.problems import problem_text
+from reconciler.render.reasons import sentence
 from reconciler.render.style import Style
 from reconciler.render.text import count, safe, table
 
@@ -27,6 +29,14 @@ def rewritten(before: str, commit: str) -> str:
         f"{safe(commit[:12])} does not go on from {safe(before[:12])}, which was taken: history was rewritten; "
         f"to take it all the same: --accept {safe(commit[:12])}"
     )
+
+
+def not_taken(reason: str, data: Mapping[str, Any]) -> list[str]:
+    """Why a node that pulls does not take the newest revision: a line, or one for each problem."""
+    if reason == "NonFastForward":
+        return [rewritten(str(data["accepted"]), str(data["commit"]))]
+    problems = data.get("problems") or ()
+    return [problem_text(Problem(**problem)) for problem in problems] or [sentence(reason, data)]
 
 
 def kept(commit: str) -> str:

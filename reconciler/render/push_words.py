@@ -38,7 +38,6 @@ REASONS = {
     "SecretOpen": "the webhook's secret {path} has mode {mode}: a file of its reader, or of root, with mode 0600 or 0400 is wanted",
     "SecretLength": "the webhook's secret {path} has {size} bytes; {low} to {high} are allowed",
     "CannotListen": "{address} cannot be listened on: {detail}",
-    "MirrorFailed": "{repository} cannot be read: {detail}",
     "PullRefused": "nothing was changed: {repository} has no good revision, and none was taken before",
     "PushTooMuchWork": "the manifests take more than {age} of work or {memory} MiB of memory to check",
 }

@@ -28,6 +28,11 @@ class Said:
     out: bytes
     err: str
 
+    @property
+    def text(self) -> str:
+        """Of stdout."""
+        return self.out.decode("utf-8", "replace")
+
 
 def environment(repository: Path, more: Mapping[str, str] = NOTHING) -> dict[str, str]:
     """Of a git that works on `repository`: nothing of the caller's but paths, language and a push's quarantine.
@@ -72,4 +77,4 @@ def ask(repository: Path, *words: str, limit: int = 1 << 20) -> str:
     if said.status != 0:
         detail = next((line for line in said.err.splitlines() if line.strip()), f"git {words[0]} ended with {said.status}")
         raise SourceError("Unreadable", path=str(repository), detail=detail)
-    return said.out.decode("utf-8", "replace").strip()
+    return said.text.strip()

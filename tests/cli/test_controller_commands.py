@@ -35,6 +35,11 @@ def test_what_cannot_be_meant_is_said(run: Run, argv: tuple[str, ...], code: int
     assert stdout == ""
 
 
+def test_that_no_plan_waits_is_said(run: Run) -> None:
+    assert run("approve") == (0, "no plan waits for approval\n", "")
+    assert json.loads(run("approve", "--json")[1]) == {"plan": None, "by": ""}
+
+
 def test_a_suspension_is_kept_for_the_next_controller(run: Run, tmp_path: Path) -> None:
     code, stdout, _ = run("suspend", "--on", "gpu[01-02]", "--reason", "disks", "--until", "2h", "--json")
     assert (code, json.loads(stdout)["reason"]) == (0, "NowSuspended")

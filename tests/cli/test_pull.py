@@ -67,14 +67,14 @@ def gone(git: Commit) -> str:
 
 def no_branch(git: Commit) -> str:
     subprocess.run(("git", "-C", str(git()), "branch", "-qM", "other"), check=True)
-    return "couldn't find remote ref refs/heads/main"
+    return " has no refs/heads/main any more"
 
 
 def emptied_repository(git: Commit) -> str:
     at = git()
     shutil.rmtree(at / ".git")
     subprocess.run(("git", "-C", str(at), "init", "-q", "-b", "main"), check=True)
-    return "couldn't find remote ref refs/heads/main"
+    return " has no refs/heads/main any more"
 
 
 BAD = (emptied_repository, broken, emptied, rewritten, gone, no_branch)

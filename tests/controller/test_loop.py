@@ -137,6 +137,8 @@ def test_a_plan_that_needs_approval_waits_and_exactly_that_is_carried_out(world:
         assert world.condition(process, "node/gpu01", "Ready") == (Status.FALSE, "WaitingForApproval")
         first = world.ask("status")[1]["data"]["approval"]
         assert (first["nodes"], first["by"]) == (["gpu01", "gpu02"], "")
+        events, ended = world.ask("waiting")
+        assert (ended["reason"], events[0]["plan"]["id"]) == ("Waiting", first["plan"])
         turn(process)  # lets the same plan wait
         assert world.ask("status")[1]["data"]["approval"]["plan"] == first["plan"]
         (world.site.node("gpu01") / "etc/motd").write_text("by hand\n")

@@ -1,0 +1,41 @@
+"""Ready is said of what was carried out, never of what a newer revision still wants."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from reconciler.controller.conditions import Status
+from reconciler.controller.turn import Turns
+from tests.controller.site import World
+
+
+class Held:
+    """Turns that begin when they are let."""
+
+    def __init__(self, turns: Turns, gate: threading.Event) -> None:
+        self._turns, self._gate = turns, gate
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._turns, name)
+
+    def run(self, *about: Any) -> Any:
+        assert self._gate.wait(60)
+        return self._turns.run(*about)
+
+
+def test_nobody_is_told_ready_for_what_was_not_carried_out_yet(world: World) -> None:
+    with world.running() as process:
+        world.wait("Ready")
+        gate = threading.Event()
+        former, process.loop.turns = process.loop.turns, Held(process.loop.turns, gate)  # type: ignore[assignment]
+        try:
+            world.commit({"motd": "two\n"})
+            process.loop.look()
+            assert world.condition(process, "node/gpu01", "Ready") == (Status.UNKNOWN, "NotCarriedOut")
+            assert world.ask("wait", condition="Ready", timeout=0)[1]["reason"] == "WaitTimedOut"
+        finally:
+            gate.set()
+            process.loop.turns = former
+        world.wait("Ready")
+        assert world.motd("gpu01") == world.motd("gpu02") == "two\n"
