@@ -51,6 +51,7 @@ class Loop:
     poked: threading.Event = field(default_factory=threading.Event)
     _moved: threading.Condition = field(default_factory=threading.Condition)
     _saying: threading.Lock = field(default_factory=threading.Lock)
+    _concluding: threading.Lock = field(default_factory=threading.Lock)
     _followed: Followed | None = None
     _wakes: list[str] = field(default_factory=list)
     _stop: Stop = field(default_factory=Stop)
@@ -73,7 +74,7 @@ class Loop:
             self._await(followed)
             self._say_revision(followed.commit, "pending", "", {})
         if newer or before is None or before.refused != followed.refused or before.head.commit != followed.head.commit:
-            self._conclude(followed)
+            self._conclude()
         return followed
 
     def _await(self, followed: Followed) -> None:
@@ -102,6 +103,11 @@ class Loop:
             self._ended = True
             self._stop.set(End.INTERRUPTED)
             self._moved.notify_all()
+
+    @property
+    def judged(self) -> bool:
+        """Whether a turn of this process is over: its conditions are then of now."""
+        return any(turn.exit is not None for turn in self.running)
 
     @property
     def ended(self) -> bool:
@@ -148,7 +154,7 @@ class Loop:
             self.turns.pool.renew({})
             self.board.keep_only(())
             self._over(turn, 0 if followed.target else 1, followed.refused, followed.data or {})
-            self._conclude(followed)
+            self._conclude()
             return spread(self.drift_interval, self.chance())
         try:
             turned = self.turns.run(desired, self._watch, self._stop)
@@ -159,17 +165,17 @@ class Loop:
             return 0.0
         except LockHeld as e:
             self._retry = self._retry.failed()
-            self._conclude(followed, (e.reason, dict(e.data)))
+            self._conclude((e.reason, dict(e.data)))
             self._over(turn, e.exit_code, e.reason, e.data)
             return self._retry.pause(self.chance())
-        return self._turned(turn, followed, desired, turned)
+        return self._turned(turn, desired, turned)
 
-    def _turned(self, turn: Running, followed: Followed, desired: DesiredState, turned: Turned) -> float:
+    def _turned(self, turn: Running, desired: DesiredState, turned: Turned) -> float:
         self._assess(desired, turned)
         if self._followed is not None and self._followed.commit != turn.commit:
             self._await(self._followed)
         plan, outcomes = turned.applied.plan, turned.applied.outcomes
-        self._conclude(followed)
+        self._conclude()
         state, reason, data = verdicts.of_revision(plan, outcomes)
         self._say_revision(turn.commit, state, reason, data)
         self._over(turn, turned.applied.exit, "Preempted" if state == "superseded" else "", {"plan": plan.id, "state": state})
@@ -192,17 +198,21 @@ class Loop:
             mine = {n.name: subjects[f"node/{n.name}"] for n in desired.nodes.values() if n.stack == stack}
             self.board.put(f"stack/{stack}", desired.digest[:16], assess.of_many(mine))
 
-    def _conclude(self, followed: Followed, stalled: verdicts.Why | None = None) -> None:
-        """The cluster's conditions, on disk with all others."""
-        nodes = {n.partition("/")[2]: s for n, s in self.board.subjects().items() if n.startswith("node/")}
-        if stalled is None and followed.refused and not followed.transient:
-            stalled = followed.refused, followed.data or {}
-        reconciling = None
-        if followed.refused and followed.transient:
-            reconciling = "Retrying", {**(followed.data or {}), "inner": followed.refused}
-        digest = followed.target.desired.digest[:16] if followed.target and followed.target.desired else None
-        self.board.put(board.CLUSTER, digest, verdicts.of_cluster(nodes, stalled, reconciling))
-        self.board.save()
+    def _conclude(self, stalled: verdicts.Why | None = None) -> None:
+        """The cluster's conditions, on disk with all others: of the newest look, whichever turn it is that ends."""
+        with self._concluding:
+            followed = self._followed
+            if followed is None:
+                return
+            nodes = {n.partition("/")[2]: s for n, s in self.board.subjects().items() if n.startswith("node/")}
+            if stalled is None and followed.refused and not followed.transient:
+                stalled = followed.refused, followed.data or {}
+            reconciling = None
+            if followed.refused and followed.transient:
+                reconciling = "Retrying", {**(followed.data or {}), "inner": followed.refused}
+            digest = followed.target.desired.digest[:16] if followed.target and followed.target.desired else None
+            self.board.put(board.CLUSTER, digest, verdicts.of_cluster(nodes, stalled, reconciling))
+            self.board.save()
 
     def _say_revision(self, commit: str | None, state: str, reason: str, data: Mapping[str, Any]) -> None:
         """What became of a revision, in the journal and in the history's notes, where that is news."""

@@ -72,7 +72,10 @@ class Repository:
             self._git("update-ref", _ACCEPTED, commit)
 
     def _local(self) -> str | None:
-        done = self._git("rev-parse", "--verify", "--quiet", f"{self.ref}^{{commit}}", statuses=(0, 1))
+        return self._at(self.ref)
+
+    def _at(self, ref: str) -> str | None:
+        done = self._git("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", statuses=(0, 1))
         return done.text.strip() if done.status == 0 else None
 
     def _missing(self, accepted: str | None) -> Head:
@@ -89,7 +92,8 @@ class Repository:
         newest = named.get(f"{self.ref}^{{}}") or named.get(self.ref)
         if newest is None:
             return None
-        if self._git("cat-file", "-e", f"{newest}^{{commit}}", statuses=(0, 1, 128)).status:
+        # a commit that is here need not be whole: a fetch that was cut leaves some of its objects. The reference moves at its end
+        if self._at(_INCOMING) != newest:
             options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
             self._git("fetch", *options, "--", self.source, f"+{self.ref}:{_INCOMING}", seconds=FETCH)
             newest = self._git("rev-parse", "--verify", f"{_INCOMING}^{{commit}}").text.strip()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from reconciler.model.desired import DesiredState, Origin, Revision
 from reconciler.model.problem import Problem
@@ -12,6 +13,9 @@ from reconciler.source.load import Documents, load
 from reconciler.source.report import Report
 from reconciler.source.resolve import Resolver
 from reconciler.source.tree import DirectoryTree, Recorder, Tree
+
+if TYPE_CHECKING:
+    from reconciler.source.git import Opened
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +58,7 @@ def load_desired(path: str | Path, *, commit: str | None = None, worktree: bool 
     opened = located.open(commit, worktree=worktree)
     if isinstance(opened, Problem):
         return _failed(root, opened)
-    try:
-        loaded = _judge(root, opened.tree, opened.revision, wanted)
-    finally:
-        opened.close()
-    return replace(loaded, uncommitted=opened.uncommitted)
+    return replace(_judge_opened(root, opened, wanted), uncommitted=opened.uncommitted)
 
 
 def validate_path(path: str | Path) -> Loaded:
@@ -82,10 +82,7 @@ def validate_commit(folder: Path, below: str, commit: str) -> Loaded:
     opened = Located(folder, below, bare=True).open(commit)
     if isinstance(opened, Problem):
         return _failed(str(folder), opened)
-    try:
-        return _judge(below or ".", opened.tree, opened.revision, _Wanted(every=True))
-    finally:
-        opened.close()
+    return _judge_opened(below or ".", opened, _Wanted(every=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +96,17 @@ class _Wanted:
 
 def _failed(root: str, problem: Problem) -> Loaded:
     return Loaded(root, Revision(None), problems=(problem,))
+
+
+def _judge_opened(root: str, opened: Opened, wanted: _Wanted) -> Loaded:
+    from reconciler.source.git import ObjectUnreadable
+
+    try:
+        return _judge(root, opened.tree, opened.revision, wanted)
+    except ObjectUnreadable as e:
+        return _failed(root, Problem(root, 0, 0, "git-unreadable", data={"detail": str(e)}))
+    finally:
+        opened.close()
 
 
 def _judge(root: str, tree: Tree, revision: Revision, wanted: _Wanted) -> Loaded:

@@ -27,6 +27,10 @@ MOST_FILES = 50_000  # below the folder that is read; a listing of it is kept in
 _ENVIRONMENT = {"GIT_LITERAL_PATHSPECS": "1", "GIT_NO_REPLACE_OBJECTS": "1", "GIT_OPTIONAL_LOCKS": "0"}
 
 
+class ObjectUnreadable(Exception):
+    """The repository lacks what its commit names: a fault of the repository, and none of the manifests."""
+
+
 @dataclass(slots=True)
 class GitTree:
     """The files of one folder at one commit. Blobs come from a `git cat-file --batch` that is kept open."""
@@ -39,7 +43,7 @@ class GitTree:
         return tuple(sorted(p for p in self.entries if not any(part.startswith(".") for part in p.split("/"))))
 
     def read(self, path: str, limit: int) -> bytes | Failure:
-        """See Tree."""
+        """See Tree. Raises ObjectUnreadable."""
         from git.exc import GitError
 
         if path not in self.entries:
@@ -52,7 +56,7 @@ class GitTree:
         try:
             content: bytes = self.repository.git.get_object_data(name)[3]
         except (GitError, ValueError, OSError) as e:
-            return Failure("io", str(e))
+            raise ObjectUnreadable(f"object {name} of {path}: {_first_line(e)}") from None
         return content
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from reconciler.controller.conditions import Status
 from reconciler.controller.turn import Turns
-from tests.controller.site import World
+from tests.controller.site import World, manifest, until
 
 
 class Held:
@@ -39,3 +39,21 @@ def test_nobody_is_told_ready_for_what_was_not_carried_out_yet(world: World) -> 
             process.loop.turns = former
         world.wait("Ready")
         assert world.motd("gpu01") == world.motd("gpu02") == "two\n"
+
+
+def test_what_was_found_while_a_turn_was_at_work_is_still_said_when_it_ends(world: World) -> None:
+    with world.running(interval=600.0) as process:
+        world.wait("Ready")
+        gate = threading.Event()
+        former, process.loop.turns = process.loop.turns, Held(process.loop.turns, gate)  # type: ignore[assignment]
+        world.commit({"motd": "two\n"})
+        process.loop.look()
+        until(lambda: process.loop.running[-1].exit is None)
+        world.commit({"site.yaml": manifest(spec="  tier: x\n")})
+        process.loop.look()
+        assert world.condition(process, "cluster", "Stalled") == (Status.TRUE, "ManifestsWrong")
+        process.loop.turns = former
+        gate.set()
+        until(lambda: process.loop.running[-1].exit is not None)
+        assert world.motd("gpu01") == "two\n"
+        assert world.condition(process, "cluster", "Stalled") == (Status.TRUE, "ManifestsWrong")
