@@ -107,7 +107,7 @@ def no_git(claims: Claims, lab: Lab, found: Origin, ssh: Path) -> None:
     with server(ssh) as sshd:
         found = origin(site, found.bare.parent, sshd)
         running = started(site, found.url, *OFTEN, "--drift-interval", "2s", **found.environment)
-        claims.check("it follows a repository by ssh", ready(site))
+        claims.check("it follows a repository by ssh", ready(site), found.url)
     waited = site.run("wait", "--for", "Reconciling", "--timeout", "60s").code
     status = site.run("status").stdout
     print(status)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import signal
-import sys
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -16,6 +16,7 @@ import click
 from reconciler import config
 from reconciler.apply.statedir import StateDir
 from reconciler.commands import common
+from reconciler.commands.lines import Lines
 from reconciler.controller import settings as controller_settings
 from reconciler.controller.loop import Loop
 from reconciler.controller.settings import Settings
@@ -57,9 +58,11 @@ def controller(file: str | None, as_json: bool, **options: str | None) -> int:
     settings = _settings(file, options)
     own = config.load(settings.state_dir)
     shown = Shown(as_data, data.plan)
-    place, listen = StateDir(own.state_dir), _listener(as_json)
-    with made(settings, place, SshTransport(), shown, listen, own.lease_ttl) as process, _ending(process.loop):
-        process()
+    place = StateDir(own.state_dir)
+    with closing(Lines()) as lines:
+        listen = _listener(lines, as_json)
+        with made(settings, place, SshTransport(), shown, listen, own.lease_ttl) as process, _ending(process.loop):
+            process()
     return 0
 
 
@@ -83,14 +86,13 @@ def as_data(event: Event) -> dict[str, Any]:
     return data.event(Event(event.kind, event.node, data.plan(plan, ""), event.time) if isinstance(plan, Plan) else event)
 
 
-def _listener(as_json: bool) -> Any:
+def _listener(lines: Lines, as_json: bool) -> Any:
     """One line an event on stdout, for the journal of systemd or for a person who watches."""
 
     def listen(message: Mapping[str, Any]) -> None:
         line = json.dumps(message, default=str) if as_json else render.line(message)
         if line:
-            sys.stdout.write(line + "\n")
-            sys.stdout.flush()
+            lines(line)
 
     return listen
 
