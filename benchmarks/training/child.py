@@ -1,0 +1,43 @@
+"""One measurement in its own process, so that memory and compiled code of another are not in it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from benchmarks.baselines import plain
+from benchmarks.baselines.shapes import SHAPES
+from benchmarks.training import ceilings, timing
+from benchmarks.training.cases import PLAIN, Measurement
+
+
+def answer(wanted: Measurement) -> dict[str, Any]:
+    """Run what is wanted; its figures."""
+    if wanted.program == "ceilings":
+        return ceilings.measure(wanted.model, wanted.device, wanted.length)
+    if wanted.program == "exact":
+        from benchmarks.training import exact
+
+        return exact.measure(wanted.device)
+    if wanted.loop == PLAIN:
+        return plain_steps(wanted)
+    from benchmarks.training import through_trl
+
+    return through_trl.measure(wanted)
+
+
+def plain_steps(wanted: Measurement) -> dict[str, Any]:
+    """The frozen loop, timed."""
+    shape = SHAPES[wanted.model]
+    step = plain.step(shape, wanted.method, wanted.batch, wanted.length, wanted.device)
+    watch, losses = timing.loop(step, wanted.device, wanted.steps)
+    tokens = wanted.batch * wanted.length
+    return {**watch.figures(wanted.steps[0], tokens, shape.useful_flops(wanted.method, wanted.length)), "losses": losses}
+
+
+if __name__ == "__main__":
+    asked = json.loads(sys.argv[1])
+    asked["steps"] = tuple(asked["steps"])
+    Path(sys.argv[2]).write_text(json.dumps(answer(Measurement(**asked))))
