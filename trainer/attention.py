@@ -36,8 +36,8 @@ def enable(model: Any, longest: int | None = None) -> None:
     """Let `model`, a causal language model of transformers with or without PEFT around it, attend by this module from now on.
 
     `longest` is the most tokens of one sequence, the whole row by default. Its forward pass then raises ValueError for a mask
-    that is not right-padded, and for a cache: generation needs another `attn_implementation`. Raises ValueError where the model
-    is unfit.
+    that is not right-padded, for a longer sequence, and for a cache: generation needs another `attn_implementation`. Raises
+    ValueError where the model is unfit.
     """
     from transformers import AttentionInterface
 
@@ -57,14 +57,14 @@ class _Boundaries:
 
     def __call__(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         mask, positions = kwargs.get("attention_mask"), kwargs.get("position_ids")
-        if kwargs.get("past_key_values") is not None:
-            raise ValueError(f"attention {NAME} is for training and reads no cache: set another attn_implementation to generate")
         if mask is not None and not right_padded(mask):
             raise ValueError(f"attention {NAME} takes rows padded on the right only, and this batch has padding before a token")
         if positions is None:
             return args, kwargs
-        edges = boundaries(positions)
         longest = self._longest or positions.shape[-1]
+        if (most := int(positions.max()) + 1) > longest:  # the kernel would leave the rest out
+            raise ValueError(f"a packed sequence has {most} tokens; attention {NAME} was enabled for {longest} at most")
+        edges = boundaries(positions)
         found = {"cu_seq_lens_q": edges, "cu_seq_lens_k": edges, "max_length_q": longest, "max_length_k": longest}
         return args, {**kwargs, **found}
 
@@ -106,8 +106,9 @@ def attend(
     Returns (rows, tokens, heads, size). `cu_seq_lens_q` and `max_length_q` among the arguments make it packed.
     """
     if query.shape[2] != key.shape[2]:
+        sizes = f"{query.shape[2]} queries over {key.shape[2]} keys"
         raise ValueError(
-            f"attention {NAME} is for training: {query.shape[2]} queries over {key.shape[2]} keys need a cache's attention"
+            f"attention {NAME} is for training, not for {sizes} of a cache: set another attn_implementation to generate"
         )
     edges = kwargs.get("cu_seq_lens_q")
     if edges is None:

@@ -13,6 +13,7 @@ keeps what it has. Exit status: 0 when each loop was measured, 1 when one was no
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import subprocess
@@ -27,6 +28,9 @@ from benchmarks.training.cases import LOOPS, Measurement, rates, schedule, tiny
 
 MODELS = ("1.5b", "7.6b")
 STAND_IN = "a model of two layers on a CPU; its times mean nothing"
+ROOT = Path(__file__).resolve().parent.parent.parent
+FROZEN = [ROOT / "benchmarks" / "baselines" / name for name in ("plain.py", "shapes.py")]
+FAST = [ROOT / "trainer" / name for name in ("attention.py", "loss.py", "speed.py")]
 FIRST_GUESS_S = 60.0  # what a measurement takes before one of its kind was seen
 
 
@@ -38,7 +42,8 @@ class Call:
         self._file = out / f"training-{model}.json"
         self._scratch = out / f"training-{model}.part"
         self._took: dict[str, float] = {}
-        self.kept: dict[str, Any] = {"model": model, "stand_in": STAND_IN if model == "tiny" else "", "rows": [], "left_out": []}
+        about = {"model": model, "stand_in": STAND_IN if model == "tiny" else "", "date": time.strftime("%Y-%m-%d"), **sources()}
+        self.kept: dict[str, Any] = {**about, "rows": [], "left_out": []}
         out.mkdir(parents=True, exist_ok=True)
 
     @property
@@ -78,6 +83,15 @@ class Call:
         whole = self._file.with_suffix(".new")
         whole.write_text(json.dumps(self.kept, indent=1))
         whole.replace(self._file)
+
+
+def sources() -> dict[str, str]:
+    """Digests of what was measured: the frozen loop, and what makes ours fast."""
+    found = {}
+    for name, paths in {"frozen": FROZEN, "ours": FAST}.items():
+        texts = [path.read_bytes() for path in paths]
+        found[name] = hashlib.sha256(b"\0".join(texts)).hexdigest()[:16]
+    return found
 
 
 def _short(row: dict[str, Any]) -> str:

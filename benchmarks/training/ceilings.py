@@ -20,7 +20,7 @@ def measure(model: str, device: str, length: int) -> dict[str, Any]:
         return {"stand_in": True, "matmul_burst_tflops": _matmul(device, 256, 0.05)[0], "versions": versions()}
     burst, sustained = _matmul(device, SIDE, SUSTAINED_S)
     return {
-        "device": torch.cuda.get_device_name(0),
+        "device_name": torch.cuda.get_device_name(0),
         "driver_memory_gib": round(torch.cuda.mem_get_info()[1] / 2**30, 1),
         "matmul_burst_tflops": burst,
         "matmul_sustained_tflops": sustained,
