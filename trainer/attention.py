@@ -62,9 +62,9 @@ class _Boundaries:
         if positions is None:
             return args, kwargs
         longest = self._longest or positions.shape[-1]
-        if (most := int(positions.max()) + 1) > longest:  # the kernel would leave the rest out
+        edges = boundaries(positions, longest)
+        if (most := int(edges.diff().max())) > longest:  # the kernel would leave the rest out
             raise ValueError(f"a packed sequence has {most} tokens; attention {NAME} was enabled for {longest} at most")
-        edges = boundaries(positions)
         found = {"cu_seq_lens_q": edges, "cu_seq_lens_k": edges, "max_length_q": longest, "max_length_k": longest}
         return args, {**kwargs, **found}
 
@@ -74,17 +74,18 @@ def right_padded(mask: Tensor) -> bool:
     return mask.dim() == 2 and bool((mask[:, 1:] <= mask[:, :-1]).all())
 
 
-def boundaries(positions: Tensor) -> Tensor:
+def boundaries(positions: Tensor, longest: int) -> Tensor:
     """Where sequences begin in the flattened rows, and the end: int32, padded with the end to a power of two.
 
     `positions` (rows, tokens) begin again at 0 with each sequence, and each row begins one. Sequences of one token that follow
-    each other count as one: none of them has a label to predict, and the padding of a packed row, which is all zeros, would be
-    thousands. Lengths of powers of two keep the number of compiled variants small.
+    each other count as one, of at most `longest` tokens: none of them has a label to predict, and the padding of a packed row,
+    which is all zeros, would be thousands. Lengths of powers of two keep the number of compiled variants small.
     """
     begins = positions == 0
     begins[:, 0] = True
     lonely = begins & torch.cat([begins[:, 1:], begins.new_ones(begins.shape[0], 1)], dim=1)
-    begins[:, 1:] &= ~(lonely[:, 1:] & lonely[:, :-1])
+    cut = torch.arange(positions.shape[-1], device=positions.device) % longest == 0
+    begins[:, 1:] &= ~(lonely[:, 1:] & lonely[:, :-1]) | cut[1:]
     starts = begins.flatten().nonzero().flatten()
     slots = max(FEWEST_SLOTS, 1 << len(starts).bit_length())
     edges = starts.new_full((slots + 1,), positions.numel(), dtype=torch.int32)
