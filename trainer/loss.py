@@ -120,20 +120,19 @@ def _liger(states: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor)
 
 
 class FusedLossTrainer(SFTTrainer):  # type: ignore[misc]
-    """`SFTTrainer(..., fused_loss=True)`: its loss by `add_fused_loss`, its metrics stay on the device until they are logged."""
+    """SFTTrainer until `fuse_loss()`; from then on its loss is fused, and its metrics stay on the device until they are logged."""
 
-    def __init__(self, *args: Any, fused_loss: bool = False, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._fused = (
-            fused_loss and self.args.loss_type == "nll" and not self.args.label_smoothing_factor and not self.compute_loss_func
-        )
+        self._fused = False
         self._counts: dict[str, list[Tensor]] = defaultdict(list)
-        if self._fused:
-            add_fused_loss(self.model.get_base_model() if hasattr(self.model, "get_base_model") else self.model)
 
-    @property
-    def loss_is_fused(self) -> bool:
-        """Whether it was asked for, and this objective can have it."""
+    def fuse_loss(self) -> bool:
+        """Fuse it, once, before training; False where the loss is no plain next-token loss. Raises as `add_fused_loss`."""
+        plain = self.args.loss_type == "nll" and not self.args.label_smoothing_factor and self.compute_loss_func is None
+        if plain and not self._fused:
+            add_fused_loss(self.model.get_base_model() if hasattr(self.model, "get_base_model") else self.model)
+            self._fused = True
         return self._fused
 
     def compute_loss(self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None) -> Any:

@@ -8,8 +8,10 @@ everything is plain PyTorch.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from importlib.util import find_spec
 from typing import Any
 
 CPU = "the device is a CPU: plain PyTorch"
@@ -31,20 +33,17 @@ class Speed:
     compile_layers: Choice
     fused_loss: Choice
     maskless_attention: Choice
-    bf16_weights: Choice
 
     def resolved(self) -> dict[str, dict[str, Any]]:
         """name -> value and why."""
         return asdict(self)
 
 
-def choose(
-    *, device: str, objective: str, method: str, engine: str, bf16: bool, packing: bool = False, compile_layers: bool | None = None
-) -> Speed:
+def choose(*, device: str, objective: str, engine: str, packing: bool = False, compile_layers: bool | None = None) -> Speed:
     """What a run shall have, from its own settings; `compile_layers` is what the user asked for, None where nothing.
 
-    `device` cuda or cpu, `objective` sft or dpo, `method` lora or full, `engine` as in run.yaml. What a model cannot have is
-    found when it is there: `fitted`.
+    `device` cuda or cpu, `objective` sft or dpo, `engine` as in run.yaml. What a model cannot have is found when it is there:
+    `fitted`.
     """
     cuda, zero3 = device == "cuda", engine == "deepspeed-zero3"
     if zero3:
@@ -59,46 +58,58 @@ def choose(
         fused = Choice(False, "ZeRO-3 keeps the head in parts: TRL's own head gathers it")
     else:
         fused = Choice(cuda, "logits are taken once and never held whole" if cuda else CPU)
-    if not cuda and not packing:
-        maskless = Choice(False, CPU)
+    if packing:
+        maskless = Choice(True, "packed sequences attend within themselves")
     else:
-        maskless = Choice(
-            True, "packed sequences attend within themselves" if packing else "rows are padded on the right: no mask is needed"
-        )
-    mixed = (
-        "frozen weights in bf16, adapters in fp32 under autocast"
-        if method == "lora"
-        else "every weight in bf16, as is its optimizer"
-    )
-    narrow = Choice(cuda and bf16, mixed if cuda and bf16 else (CPU if not cuda else "bf16 is off"))
-    return Speed(compiled, fused, maskless, narrow)
+        maskless = Choice(cuda, "rows are padded on the right: no mask is needed" if cuda else CPU)
+    return Speed(compiled, fused, maskless)
 
 
 def fitted(speed: Speed, model: Any) -> Speed:
     """The same, without what this model cannot have; the reasons say so."""
     from trainer import attention, loss
 
-    base = model.get_base_model() if hasattr(model, "get_base_model") else model
+    base = base_of(model)
     fused, maskless = speed.fused_loss, speed.maskless_attention
     if fused.value and (why := loss.unfit(base)):
         fused = Choice(False, f"{type(base).__name__} has {why}: TRL's own head takes it into account")
     if maskless.value and (why := attention.unfit(base.config)):
         maskless = Choice(False, f"{type(base).__name__} has {why}: SDPA with a mask")
-    return Speed(speed.compile_layers, fused, maskless, speed.bf16_weights)
+    return Speed(speed.compile_layers, fused, maskless)
+
+
+def apply(trainer: Any, *, method: str, engine: str, device: str, compile_layers: bool | None = None) -> Speed:
+    """Choose for a trainer of TRL that has its model and has not begun, and do it, before the engine wraps the model.
+
+    A `FusedLossTrainer` gets the fused loss, any other keeps TRL's own. Returns what was done, with the reasons.
+    """
+    from trainer import attention
+
+    packing = bool(getattr(trainer.args, "packing", False))
+    objective = "sft" if hasattr(trainer, "fuse_loss") else "another objective"
+    wanted = choose(device=device, objective=objective, engine=engine, packing=packing, compile_layers=compile_layers)
+    done = fitted(wanted, trainer.model)
+    if done.maskless_attention.value:
+        attention.enable(trainer.model, trainer.args.max_length)
+    if done.fused_loss.value and not trainer.fuse_loss():
+        done = replace(done, fused_loss=Choice(False, "this loss needs the log-probability of each token: TRL's own head"))
+    prepare(trainer.model, method=method, device=device, compile_layers=done.compile_layers.value)
+    return done
 
 
 def prepare(model: Any, *, method: str, device: str, compile_layers: bool) -> Any:
-    """The model made ready before an engine wraps it: no cache, on a GPU its weights' types, and each decoder layer compiled.
+    """The model made ready before an engine wraps it: no cache, and each decoder layer compiled where that is wanted.
 
-    `method` lora or full, `device` cuda or cpu. Layers compile in their first step: 14 to 17 s on an H200, 3 s where they were
-    before. The same object is returned. Raises ValueError where layers shall be compiled and there are none.
+    Layers compile in their first step: 14 to 17 s on an H200, 3 s where they were before. The same object is returned. Raises
+    ValueError where `method` (lora, full) is not what the model is about to be trained by, and where layers shall be compiled
+    and there are none, or no compiler for `device` (cuda, cpu).
     """
-    model.config.use_cache = (
-        False  # else each step keeps keys and values of all layers, and compiled layers are compiled again for each
-    )
-    if device == "cuda":
-        narrow(model, method)
+    if wrong := _not_trained_by(model, method):
+        raise ValueError(f"{type(model).__name__} is not ready for {method}: {wrong}")
+    model.config.use_cache = False  # else each step keeps keys and values, and every layer is compiled anew for its number
     if compile_layers:
+        if missing := _missing_compiler(device):
+            raise ValueError(f"layers cannot be compiled for {device}: {missing}")
         layers = list(decoder_layers(model))
         if not layers:
             raise ValueError(
@@ -109,14 +120,28 @@ def prepare(model: Any, *, method: str, device: str, compile_layers: bool) -> An
     return model
 
 
-def narrow(model: Any, method: str) -> None:
-    """Weights to bf16, but for what LoRA trains: that is fp32, and autocast keeps its matmuls in bf16. Buffers stay as they are."""
-    import torch
+def _not_trained_by(model: Any, method: str) -> str:
+    trained = {weight.requires_grad for weight in model.parameters()}
+    if method == "full":
+        return "some of its weights are frozen" if False in trained else ""
+    return (
+        "all of its weights would be trained"
+        if False not in trained
+        else "it has no adapter to train"
+        if True not in trained
+        else ""
+    )
 
-    for weight in model.parameters():
-        wide = method == "lora" and weight.requires_grad
-        if weight.is_floating_point():
-            weight.data = weight.data.to(torch.float32 if wide else torch.bfloat16)
+
+def _missing_compiler(device: str) -> str:
+    if device == "cuda":
+        return "" if find_spec("triton") else "triton is not installed"
+    return "" if any(map(shutil.which, ("g++", "clang++"))) else "there is no g++ and no clang++"
+
+
+def base_of(model: Any) -> Any:
+    """The causal language model itself, without PEFT around it."""
+    return model.get_base_model() if hasattr(model, "get_base_model") else model
 
 
 def decoder_layers(model: Any) -> Iterator[Any]:

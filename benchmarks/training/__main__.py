@@ -72,11 +72,12 @@ class Call:
         except subprocess.TimeoutExpired as late:
             told = late.stderr or b""
             return {"error": f"not done after {late.timeout:.0f} s", "said": told.decode(errors="replace")[-2000:]}
-        if done.returncode or not self._scratch.exists():
-            return {"error": f"exit {done.returncode}", "said": f"{done.stdout[-500:]}{done.stderr[-3000:]}"}
+        said = f"{done.stdout[-500:]}{done.stderr[-3000:]}"
+        if not self._scratch.exists():
+            return {"error": f"exit {done.returncode}", "said": said}
         found: dict[str, Any] = json.loads(self._scratch.read_text())
         self._scratch.unlink()
-        return found
+        return {**found, "incomplete": said} if done.returncode else found
 
     def write(self) -> None:
         self.kept["seconds"] = round(time.monotonic() - self._began, 1)
@@ -98,7 +99,8 @@ def _short(row: dict[str, Any]) -> str:
     if "error" in row:
         return f"FAILED: {row['error']}: {row['said'].strip().splitlines()[-1:]}"
     if "tokens_per_s" in row:
-        return f"{row['tokens_per_s']:,.0f} tokens/s, {row['useful_tflops']:.0f} TFLOP/s, {row['peak_gib']:.1f} GiB"
+        rest = ", INCOMPLETE" if "incomplete" in row else ""
+        return f"{row['tokens_per_s']:,.0f} tokens/s, {row['useful_tflops']:.0f} TFLOP/s, {row['peak_gib']:.1f} GiB{rest}"
     return "done"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ from benchmarks.training import ceilings, timing
 from benchmarks.training.cases import PLAIN, Measurement
 
 
-def answer(wanted: Measurement) -> dict[str, Any]:
-    """Run what is wanted; its figures."""
+def answer(wanted: Measurement, keep: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    """Run what is wanted; its figures. `keep` gets them before what may still fail."""
     if wanted.program == "ceilings":
         return ceilings.measure(wanted.model, wanted.device, wanted.length)
     if wanted.program == "exact":
@@ -25,7 +26,7 @@ def answer(wanted: Measurement) -> dict[str, Any]:
         return plain_steps(wanted)
     from benchmarks.training import through_trl
 
-    return through_trl.measure(wanted)
+    return through_trl.measure(wanted, keep)
 
 
 def plain_steps(wanted: Measurement) -> dict[str, Any]:
@@ -40,4 +41,8 @@ def plain_steps(wanted: Measurement) -> dict[str, Any]:
 if __name__ == "__main__":
     asked = json.loads(sys.argv[1])
     asked["steps"] = tuple(asked["steps"])
-    Path(sys.argv[2]).write_text(json.dumps(answer(Measurement(**asked))))
+
+    def kept(found: dict[str, Any]) -> None:
+        Path(sys.argv[2]).write_text(json.dumps(found))
+
+    kept(answer(Measurement(**asked), kept))

@@ -66,9 +66,9 @@ def batches(shape: Shape, length: int, device: str) -> Iterator[tuple[Any, Any]]
         yield tokens, tokens.masked_fill(masked, -100)
 
 
-def fast(made: Any, method: str, device: str, longest: int) -> Any:
-    """Prepared as ours, and on a GPU compiled."""
-    made = speed.prepare(made, method=method, device=device, compile_layers=device == "cuda")
+def fast(made: Any, method: str, device: str, longest: int, compiled: bool) -> Any:
+    """Prepared as ours."""
+    made = speed.prepare(made, method=method, device=device, compile_layers=compiled)
     attention.enable(made, longest)
     add_fused_loss(made.get_base_model() if method == "lora" else made)
     return made
@@ -86,7 +86,7 @@ def loss_of(made: Any, fused: bool, device: str, **inputs: Any) -> Any:
 def _run(made: Any, loop: str, method: str, device: str, length: int, steps: int) -> tuple[list[float], Any]:
     shape = SMALL if device == "cuda" else SHAPES["tiny"]
     if loop == "ours":
-        made = fast(made, method, device, length)
+        made = fast(made, method, device, length, compiled=device == "cuda")
     trained = [weight for weight in made.parameters() if weight.requires_grad]
     optimiser = torch.optim.AdamW(trained, lr=1e-3 if method == "lora" else 1e-4)
     losses, gradient = [], None
@@ -103,7 +103,7 @@ def _run(made: Any, loop: str, method: str, device: str, length: int, steps: int
 
 def packed(shape: Shape, device: str, length: int) -> dict[str, Any]:
     """Losses of sequences packed into one row against each alone; and that a neighbour with other tokens changes nothing."""
-    made = fast(model(shape, "lora", device), "lora", device, length)
+    made = fast(model(shape, "lora", device), "lora", device, length, compiled=False)
     chance = torch.Generator(device).manual_seed(3)
     lengths = [length // 2, length // 4, length // 8, length - length // 2 - length // 4 - length // 8]
     parts = [torch.randint(3, shape.vocab_size, (1, n), device=device, generator=chance) for n in lengths]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 # The first that matches a kernel's name; attention comes before GEMM, for its kernels are named after the GEMMs in them.
@@ -44,22 +44,8 @@ def adapter_matmul(name: str, shapes: Sequence[Sequence[int]], rank: int) -> boo
     return name in _MATMULS and any(rank in shape[-2:] for shape in shapes)
 
 
-def profile(step: Callable[[], Any], rank: int, steps: int = 2, most: int = 14) -> dict[str, Any]:
-    """Run `steps` warm steps under the profiler on a GPU: the table of groups and the kernels that cost most, in ms a step."""
-    import torch
-    from torch.profiler import ProfilerActivity
-    from torch.profiler import profile as recorded
-
-    with recorded(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], record_shapes=True) as found:
-        torch.cuda.synchronize()
-        for _ in range(steps):
-            step()
-        torch.cuda.synchronize()
-    return summary(found, rank, steps, most)
-
-
 def summary(found: Any, rank: int, steps: int, most: int) -> dict[str, Any]:
-    """The same of a finished recording of `steps` steps."""
+    """Of a finished recording of `steps` steps: the table of groups, and the kernels that cost most, in ms a step."""
     import torch
 
     events = found.events()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +19,15 @@ from benchmarks.baselines.shapes import SHAPES, Shape
 from benchmarks.training.cases import TRL, Measurement
 from benchmarks.training.profiled import summary
 from benchmarks.training.timing import Watch
-from trainer import attention, speed
+from trainer import speed
 from trainer.loss import FusedLossTrainer
 
 PROFILED = 2  # steps, after those that are timed
 SHORTEST, LONGEST = 16, 2  # of packed sequences: a sixteenth and a half of the row
 
 
-def measure(wanted: Measurement) -> dict[str, Any]:
-    """The figures of one loop, and for ours the profile of two more steps on a GPU."""
+def measure(wanted: Measurement, keep: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    """The figures of one loop, and for ours the profile of two more steps on a GPU. `keep` gets the figures before that."""
     shape = SHAPES[wanted.model]
     clock = Clock(wanted, shape)
     rows = list(sequences(wanted, shape))
@@ -38,7 +38,9 @@ def measure(wanted: Measurement) -> dict[str, Any]:
         trainer.add_callback(clock)
         trainer.train()
     clock.figures["losses"] = [line["loss"] for line in trainer.state.log_history if "loss" in line]
-    return {**clock.figures, "resolved": getattr(trainer, "resolved", {})}
+    found = {**clock.figures, "resolved": getattr(trainer, "resolved", {})}
+    keep(found)
+    return {**found, "profile": summary(clock.recording, RANK, PROFILED, 14)} if clock.recording else found
 
 
 def sequences(wanted: Measurement, shape: Shape) -> Iterator[list[int]]:
@@ -97,29 +99,13 @@ def as_ours(wanted: Measurement, shape: Shape, data: Dataset, folder: Path) -> A
     model = base(shape, wanted.device)
     if wanted.method == "lora":
         model = get_peft_model(model, adapters())
-    chosen = speed.choose(
-        device=wanted.device,
-        objective="sft",
-        method=wanted.method,
-        engine="ddp",
-        bf16=wanted.device == "cuda",
-        packing=wanted.packed,
-    )
-    chosen = speed.fitted(chosen, model)
-    model = speed.prepare(model, method=wanted.method, device=wanted.device, compile_layers=chosen.compile_layers.value)
-    if chosen.maskless_attention.value:
-        attention.enable(model, wanted.length)
-    fast = speed.arguments(
-        wanted.device,
-        packing=wanted.packed,
-        compile_layers=chosen.compile_layers.value,
-        batch=wanted.batch,
-        max_length=wanted.length,
-    )
+    compiled = wanted.device == "cuda"
+    shape_of_a_batch = {"batch": wanted.batch, "max_length": wanted.length}
+    fast = speed.arguments(wanted.device, packing=wanted.packed, compile_layers=compiled, **shape_of_a_batch)
     arguments = SFTConfig(**common(wanted, folder), **fast)
-    kwargs = {"train_dataset": data, "processing_class": tokenizer(), "fused_loss": chosen.fused_loss.value}
-    trainer = FusedLossTrainer(model, arguments, **kwargs)
-    trainer.resolved = chosen.resolved()
+    trainer = FusedLossTrainer(model, arguments, train_dataset=data, processing_class=tokenizer())
+    done = speed.apply(trainer, method=wanted.method, engine="ddp", device=wanted.device, compile_layers=compiled)
+    trainer.resolved = done.resolved()
     return trainer
 
 
@@ -129,7 +115,7 @@ class Clock(TrainerCallback):  # type: ignore[misc]
     def __init__(self, wanted: Measurement, shape: Shape) -> None:
         self._wanted, self._shape = wanted, shape
         self._watch: Watch | None = None
-        self._profile: Any = None
+        self.recording: Any = None
         self.length = float(wanted.length)  # mean over tokens of the length of their sequence
         self.figures: dict[str, Any] = {}
 
@@ -153,9 +139,8 @@ class Clock(TrainerCallback):  # type: ignore[misc]
 
         if step == 0:
             torch.cuda.synchronize()
-            self._profile = profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], record_shapes=True)
-            self._profile.__enter__()
+            self.recording = profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], record_shapes=True)
+            self.recording.__enter__()
         elif step == PROFILED:
             torch.cuda.synchronize()
-            self._profile.__exit__(None, None, None)
-            self.figures["profile"] = summary(self._profile, RANK, PROFILED, 14)
+            self.recording.__exit__(None, None, None)

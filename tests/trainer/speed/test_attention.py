@@ -11,6 +11,8 @@ from tests.trainer.speed.models import assert_same, base, causal, config, gradie
 from trainer import attention
 from trainer.loss import add_fused_loss
 
+pytestmark = pytest.mark.train
+
 SLOTS = attention.FEWEST_SLOTS
 # positions of each row -> where sequences begin, without the ends that fill up
 CASES = [

@@ -18,6 +18,8 @@ from trl.trainer.utils import add_fused_lm_head
 from tests.trainer.speed.models import MIXTURE, assert_same, base, causal, gradients, made, masked, tokens
 from trainer.loss import IGNORED, SCALES, FusedLossTrainer, add_fused_loss, linear_cross_entropy, unfit
 
+pytestmark = pytest.mark.train
+
 FAMILIES = ("Qwen2", "Qwen3", "Llama", "Mistral")
 UNFIT: dict[str, tuple[dict[str, Any], str]] = {
     "Gemma2": ({}, "final_logit_softcapping 30.0"),
@@ -111,7 +113,9 @@ def train(
         **more,
     )
     data = Dataset.from_dict(rows)
-    trainer = kind(made("Qwen2", "lora"), arguments, train_dataset=data, processing_class=tokenizer(), **about)
+    trainer = kind(made("Qwen2", "lora"), arguments, train_dataset=data, processing_class=tokenizer())
+    if kind is FusedLossTrainer:
+        trainer.fuse_loss()
     trainer.train()
     return trainer, [line for line in trainer.state.log_history if "loss" in line]
 
@@ -123,9 +127,9 @@ def data(share: float = 0.4) -> dict[str, list[list[int]]]:
 
 
 def test_a_run_has_the_losses_and_metrics_of_trl(tmp_path: Path) -> None:
-    ours, fused = train(FusedLossTrainer, tmp_path / "ours", data(), {}, fused_loss=True)
+    ours, fused = train(FusedLossTrainer, tmp_path / "ours", data(), {})
     _, plain = train(SFTTrainer, tmp_path / "trl", data(), {})
-    assert ours.loss_is_fused
+    assert ours.fuse_loss()
     assert len(fused) == len(plain) == 3
     for mine, theirs in zip(fused, plain, strict=True):
         assert mine["loss"] == pytest.approx(theirs["loss"], abs=1e-4)
@@ -138,16 +142,16 @@ def test_a_run_has_the_losses_and_metrics_of_trl(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("more", [{"loss_type": "dft"}, {"label_smoothing_factor": 0.1}], ids=["dft", "smoothing"])
 def test_another_objective_is_left_to_trl(tmp_path: Path, more: dict[str, Any]) -> None:
-    ours, fused = train(FusedLossTrainer, tmp_path / "ours", data(), more, fused_loss=True)
+    ours, fused = train(FusedLossTrainer, tmp_path / "ours", data(), more)
     _, plain = train(SFTTrainer, tmp_path / "trl", data(), more)
-    assert not ours.loss_is_fused
+    assert not ours.fuse_loss()
     assert [line["loss"] for line in fused] == [line["loss"] for line in plain]
 
 
 def test_evaluation_has_the_loss_of_trl(tmp_path: Path) -> None:
     found = []
-    for kind, about in ((FusedLossTrainer, {"fused_loss": True}), (SFTTrainer, {})):
-        trainer, _ = train(kind, tmp_path, data(), {"per_device_eval_batch_size": 4}, **about)
+    for kind in (FusedLossTrainer, SFTTrainer):
+        trainer, _ = train(kind, tmp_path, data(), {"per_device_eval_batch_size": 4})
         found.append(trainer.evaluate(Dataset.from_dict(data(0.7))))
     assert found[0]["eval_loss"] == pytest.approx(found[1]["eval_loss"], abs=1e-5)
     assert 0 <= found[0]["eval_mean_token_accuracy"] <= 1

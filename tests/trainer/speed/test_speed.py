@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +14,22 @@ from tests.trainer.speed.models import MIXTURE, assert_same, base, causal, gradi
 from trainer import attention, speed
 from trainer.loss import add_fused_loss
 
-RUN = {"device": "cuda", "objective": "sft", "method": "lora", "engine": "ddp", "bf16": True, "packing": False}
-# what differs from RUN -> compiled layers, fused loss, attention without a mask, bf16 weights
-CHOICES: list[tuple[dict[str, Any], tuple[bool, bool, bool, bool]]] = [
-    ({}, (True, True, True, True)),
-    ({"method": "full"}, (True, True, True, True)),
-    ({"packing": True}, (True, True, True, True)),
-    ({"objective": "dpo"}, (True, False, True, True)),
-    ({"bf16": False}, (True, True, True, False)),
-    ({"engine": "fsdp"}, (True, True, True, True)),
-    ({"engine": "deepspeed-zero2"}, (True, True, True, True)),
-    ({"engine": "deepspeed-zero3"}, (False, False, True, True)),
-    ({"engine": "deepspeed-zero3", "compile_layers": True}, (False, False, True, True)),
-    ({"compile_layers": False}, (False, True, True, True)),
-    ({"device": "cpu"}, (False, False, False, False)),
-    ({"device": "cpu", "packing": True}, (False, False, True, False)),
-    ({"device": "cpu", "compile_layers": True}, (True, False, False, False)),
+pytestmark = pytest.mark.train
+
+RUN: dict[str, Any] = {"device": "cuda", "objective": "sft", "engine": "ddp", "packing": False}
+# what differs from RUN -> compiled layers, fused loss, attention without a mask
+CHOICES: list[tuple[dict[str, Any], tuple[bool, bool, bool]]] = [
+    ({}, (True, True, True)),
+    ({"packing": True}, (True, True, True)),
+    ({"objective": "dpo"}, (True, False, True)),
+    ({"engine": "fsdp"}, (True, True, True)),
+    ({"engine": "deepspeed-zero2"}, (True, True, True)),
+    ({"engine": "deepspeed-zero3"}, (False, False, True)),
+    ({"engine": "deepspeed-zero3", "compile_layers": True}, (False, False, True)),
+    ({"compile_layers": False}, (False, True, True)),
+    ({"device": "cpu"}, (False, False, False)),
+    ({"device": "cpu", "packing": True}, (False, False, True)),
+    ({"device": "cpu", "compile_layers": True}, (True, False, False)),
 ]
 
 
@@ -50,22 +51,32 @@ def test_what_is_chosen_with_its_reason(more: dict[str, Any], expected: tuple[bo
     ],
 )
 def test_a_model_gets_what_it_can_have(family: str, more: dict[str, Any], without: set[str]) -> None:
-    wanted = speed.choose(**RUN)  # type: ignore[arg-type]
+    wanted = speed.choose(**RUN)
     told = speed.fitted(wanted, causal(family, **more)).resolved()
     assert {name for name, choice in told.items() if not choice["value"]} == without
     assert all(family in told[name]["why"] for name in without)
 
 
-def test_weights_are_narrow_but_for_those_that_lora_trains() -> None:
+@pytest.mark.parametrize(
+    ("made_for", "asked", "why"),
+    [("full", "lora", "all of its weights would be trained"), ("lora", "full", "some of its weights are frozen")],
+)
+def test_a_model_that_is_trained_otherwise_is_refused(made_for: str, asked: str, why: str) -> None:
+    with pytest.raises(ValueError, match=f"not ready for {asked}: {why}"):
+        speed.prepare(made("Qwen2", made_for), method=asked, device="cpu", compile_layers=False)
+
+
+def test_frozen_adapters_are_refused() -> None:
     model = made("Qwen2", "lora")
-    buffers = {name: buffer.dtype for name, buffer in model.named_buffers()}
-    speed.narrow(model, "lora")
-    kinds = {weight.requires_grad: weight.dtype for weight in model.parameters()}
-    assert kinds == {True: torch.float32, False: torch.bfloat16}
-    assert {name: buffer.dtype for name, buffer in model.named_buffers()} == buffers
-    model = made("Qwen2", "full")
-    speed.narrow(model, "full")
-    assert {weight.dtype for weight in model.parameters()} == {torch.bfloat16}
+    model.requires_grad_(False)
+    with pytest.raises(ValueError, match="it has no adapter to train"):
+        speed.prepare(model, method="lora", device="cpu", compile_layers=False)
+
+
+def test_layers_without_a_compiler_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    with pytest.raises(ValueError, match="no g"):
+        speed.prepare(made("Qwen2", "full"), method="full", device="cpu", compile_layers=True)
 
 
 @pytest.mark.parametrize("method", ["lora", "full"])
