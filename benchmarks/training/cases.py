@@ -55,10 +55,14 @@ def schedule(model: str, repeats: int) -> list[Measurement]:
         for method, batch in cases
         for loop in LOOPS
     ]
-    method, batch = cases[0]
-    beyond = [Measurement("steps", model, method, OURS, batch, packed=True)]
-    beyond += [Measurement("steps", model, method, OURS, 2 * batch) for method, batch in cases]
-    return once + beyond + again
+    return once + again + (beyond(cases) if model == "7.6b" else [])
+
+
+def beyond(cases: Sequence[tuple[str, int]]) -> list[Measurement]:
+    """In the call that has time left: larger batches, and packed sequences of the small model, ours and TRL's."""
+    packed = Measurement("steps", "1.5b", "lora", OURS, STATED["1.5b", "lora"][0], packed=True)
+    larger = [Measurement("steps", "7.6b", method, OURS, 2 * batch) for method, batch in cases]
+    return [packed, *larger, replace(packed, loop=TRL)]
 
 
 def tiny(repeats: int) -> list[Measurement]:

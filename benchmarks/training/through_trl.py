@@ -35,6 +35,8 @@ def measure(wanted: Measurement, keep: Callable[[dict[str, Any]], None]) -> dict
     clock.length = sum(len(row) ** 2 for row in rows) / sum(len(row) for row in rows)
     with tempfile.TemporaryDirectory() as folder:
         trainer = (with_defaults if wanted.loop == TRL else as_ours)(wanted, shape, data, Path(folder))
+        filled = sum(map(len, rows)) / (len(trainer.train_dataset) * wanted.length)  # below 1 where packing left gaps
+        clock.tokens = round(wanted.batch * wanted.length * filled)
         trainer.add_callback(clock)
         trainer.train()
     clock.figures["losses"] = [line["loss"] for line in trainer.state.log_history if "loss" in line]
@@ -84,6 +86,7 @@ def common(wanted: Measurement, folder: Path) -> dict[str, Any]:
         "report_to": "none",
         "disable_tqdm": True,
         "use_cpu": wanted.device == "cpu",
+        "packing": wanted.packed,
     }
 
 
@@ -102,7 +105,7 @@ def as_ours(wanted: Measurement, shape: Shape, data: Dataset, folder: Path) -> A
     compiled = wanted.device == "cuda"
     shape_of_a_batch = {"batch": wanted.batch, "max_length": wanted.length}
     fast = speed.arguments(wanted.device, packing=wanted.packed, compile_layers=compiled, **shape_of_a_batch)
-    arguments = SFTConfig(**common(wanted, folder), **fast)
+    arguments = SFTConfig(**{**common(wanted, folder), **fast})
     trainer = FusedLossTrainer(model, arguments, train_dataset=data, processing_class=tokenizer())
     done = speed.apply(trainer, method=wanted.method, engine="ddp", device=wanted.device, compile_layers=compiled)
     trainer.resolved = done.resolved()
@@ -116,6 +119,7 @@ class Clock(TrainerCallback):  # type: ignore[misc]
         self._wanted, self._shape = wanted, shape
         self._watch: Watch | None = None
         self.recording: Any = None
+        self.tokens = wanted.batch * wanted.length  # of a step, without padding
         self.length = float(wanted.length)  # mean over tokens of the length of their sequence
         self.figures: dict[str, Any] = {}
 
@@ -128,9 +132,8 @@ class Clock(TrainerCallback):  # type: ignore[misc]
         if state.global_step <= last:
             self._watch.lap()
         if state.global_step == last:
-            tokens = wanted.batch * wanted.length
             flops = self._shape.useful_flops(wanted.method, int(self.length))
-            self.figures = self._watch.figures(wanted.steps[0], tokens, flops)
+            self.figures = self._watch.figures(wanted.steps[0], self.tokens, flops)
         if wanted.profile and wanted.device == "cuda":
             self._profiled(state.global_step - last)
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
+from trl import SFTConfig
 
 from tests.trainer.speed.models import MIXTURE, assert_same, base, causal, gradients, made, masked, tokens
 from trainer import attention, speed
@@ -119,6 +120,17 @@ def test_a_model_without_layers_is_not_compiled_in_silence() -> None:
     model._no_split_modules = []
     with pytest.raises(ValueError, match="names no decoder layers"):
         speed.prepare(model, method="full", device="cpu", compile_layers=True)
+
+
+@pytest.mark.parametrize("device", ["cuda", "cpu"])
+@pytest.mark.parametrize("packing", [True, False])
+def test_the_arguments_are_those_of_trl(device: str, packing: bool, tmp_path: Path) -> None:
+    found = speed.arguments(device, packing=packing, compile_layers=True, batch=2, max_length=64)
+    config = SFTConfig(output_dir=str(tmp_path), use_cpu=True, bf16=False, max_length=64, **found)
+    assert config.accelerator_config.non_blocking is (device == "cuda")
+    # memory is never pinned where a CPU was asked for
+    expected = {**found, "accelerator_config": config.accelerator_config, "dataloader_pin_memory": False}
+    assert {name: getattr(config, name) for name in found} == {name: expected[name] for name in found}
 
 
 def test_packed_batches_of_compiled_layers_have_one_shape() -> None:
