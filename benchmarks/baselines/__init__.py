@@ -1,0 +1,1 @@
+"""What others are measured against: loops that are never made faster or slower."""
