@@ -105,8 +105,7 @@ class Repository:
         except SourceError as e:
             raise GitFailed(-1, str(e.data.get("detail") or f"no answer within {seconds:g} s")) from None
         if said.status not in statuses:
-            told = [line for line in said.err.splitlines() if line.strip()]
-            raise GitFailed(said.status, (told or ["git failed"])[0][:500])  # what follows is advice
+            raise GitFailed(said.status, said.first_error[:500])
         return said
 
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.version import InvalidVersion, Version
-
 _BARE = re.compile(r"[0-9][^,<>=!~]*")
 
 
@@ -20,6 +17,9 @@ def specifier(pin: str) -> str:
 @cache
 def meets(version: str, pin: str) -> bool:
     """Whether a locked version is what a pin asks for. A pin without a build (`+cu128`) takes any build of that version."""
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # only sites with Python environments pay for it
+    from packaging.version import InvalidVersion, Version
+
     try:
         return Version(version) in SpecifierSet(specifier(pin), prereleases=True)
     except (InvalidVersion, InvalidSpecifier):

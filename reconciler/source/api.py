@@ -99,7 +99,7 @@ def _failed(root: str, problem: Problem) -> Loaded:
 
 
 def _judge_opened(root: str, opened: Opened, wanted: _Wanted) -> Loaded:
-    from reconciler.source.git import ObjectUnreadable
+    from reconciler.source.gitobjects import ObjectUnreadable
 
     try:
         return _judge(root, opened.tree, opened.revision, wanted)

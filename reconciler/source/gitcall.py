@@ -1,7 +1,4 @@
-"""One call of git with bounds: what it may print, how long it may take, and an environment that no repository can bend.
-
-For what GitPython has no measure for (signatures, ancestry, hooks); manifests are read in `git`.
-"""
+"""One call of git with bounds: what it may print, how long it may take, and an environment that no repository can bend."""
 
 from __future__ import annotations
 
@@ -17,7 +14,8 @@ TIMEOUT = 60.0  # seconds of one call; the largest here walks the commits of one
 # what a pre-receive hook is told of the objects that are not in the repository yet (githooks(5), "quarantine")
 QUARANTINE = ("GIT_QUARANTINE_PATH", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES")
 NOTHING: Mapping[str, str] = {}
-_KEPT = ("PATH", "HOME", "LANG", "TMPDIR", *QUARANTINE)
+_CONFIGURATION = ("XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")  # where the caller keeps it
+_KEPT = ("PATH", "HOME", "LANG", "TMPDIR", *_CONFIGURATION, *QUARANTINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +27,18 @@ class Said:
     err: str
 
     @property
+    def first_error(self) -> str:
+        """The line of stderr that says what is wrong; advice follows it."""
+        return next((line for line in self.err.splitlines() if line.strip()), f"git ended with {self.status}")
+
+    @property
     def text(self) -> str:
         """Of stdout."""
         return self.out.decode("utf-8", "replace")
 
 
 def environment(repository: Path, more: Mapping[str, str] = NOTHING) -> dict[str, str]:
-    """Of a git that works on `repository`: nothing of the caller's but paths, language and a push's quarantine.
+    """Of a git that works on `repository`: nothing of the caller's but paths, language, configuration and a push's quarantine.
 
     Replaced objects (refs/replace) are not followed: anybody who may push a ref could otherwise exchange what is judged.
     """
@@ -75,6 +78,5 @@ def ask(repository: Path, *words: str, limit: int = 1 << 20) -> str:
     """What `git WORDS` answers, in one line or several. Raises SourceError: Unreadable with what git said, and those of `call`."""
     said = call(repository, *words, limit=limit)
     if said.status != 0:
-        detail = next((line for line in said.err.splitlines() if line.strip()), f"git {words[0]} ended with {said.status}")
-        raise SourceError("Unreadable", path=str(repository), detail=detail)
+        raise SourceError("Unreadable", path=str(repository), detail=said.first_error)
     return said.text.strip()

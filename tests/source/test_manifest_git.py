@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from reconciler.render.problems import problem_text
-from reconciler.source import Loaded, load_desired
+from reconciler.source import Loaded, gitcall, load_desired
 from reconciler.source.git import GitTree, Located
+from reconciler.source.gitobjects import ObjectUnreadable, summary
 from reconciler.source.tree import Failure
 
 CLUSTER = """apiVersion: reconcile/v1
@@ -173,6 +174,7 @@ def test_an_unreadable_head_is_not_an_empty_repository(work: Path) -> None:
 
 def test_a_repository_of_another_owner_is_not_read(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    monkeypatch.setattr(gitcall, "_KEPT", (*gitcall._KEPT, "GIT_TEST_ASSUME_DIFFERENT_OWNER"))
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
     loaded = load_desired(work / "sites" / "c")
     assert code(loaded) == "git-unreadable"
@@ -202,10 +204,24 @@ def test_links_and_large_files_of_a_commit(work: Path) -> None:
     assert tree.read("files/motd", 3) == Failure("file-too-large", size=4)
     assert tree.read("files/motd", 4) == b"two\n"
     tree.entries["gone"] = ("100644", "0" * 40, 1)
-    gone = tree.read("gone", 4)
-    assert isinstance(gone, Failure)
-    assert gone.code == "io"
-    tree.repository.close()
+    with pytest.raises(ObjectUnreadable, match="missing object 0000"):
+        tree.read("gone", 4)
+    tree.objects.close()
+
+
+ODD = {
+    b"tree 1\n\nfirst\nsecond": "first",
+    b"tree 1\nencoding latin-1\n\n\xe4h\n": "\u00e4h",
+    b"tree 1\nencoding nonsense\n\n\xff\n": "\ufffd",
+    b"tree 1\nencoding \xff\n\nx": "x",
+    b"tree 1": "",
+    b"": "",
+}
+
+
+@pytest.mark.parametrize("commit", ODD)
+def test_a_summary_of_any_bytes(commit: bytes) -> None:
+    assert summary(commit) == ODD[commit]
 
 
 def test_looking_takes_no_lock_of_the_work_tree(tmp_path: Path) -> None:
