@@ -137,7 +137,7 @@ def many_pushes(claims: Claims, lab: Lab, found: Origin) -> None:
         ready(site)
         before, began, pushers = last(site), time.monotonic(), []
         for number in range(PUSHES):
-            wanted = declare(site, f"push {number}", 0)
+            wanted = declare(site, f"push {number}", 1 + number % 2)  # each restarts the unit: slower to apply than to push
             pushers.append(found.start())
             taken_up_to(found, wanted)
         taken = time.monotonic() - began
