@@ -71,7 +71,7 @@ class Turns:
         plan = hold_back(plan, desired, known, {n: HoldReason("NodeSuspended", s.data) for n, s in out.items() if s})
         asked = waiting(plan, desired.rollout.approve)
         if not asked:
-            self.approvals.clear()
+            self._drop("NothingLeft", emit)
             return plan
         pending = self._pending(plan, asked, emit)
         kinds = {name: HoldReason("WaitingForApproval", {"plan": pending.id, "kinds": list(of)}) for name, of in asked.items()}
@@ -82,6 +82,7 @@ class Turns:
         before = self.approvals.pending()
         if before and still_fits(before.plan, plan, asked):
             return before
+        self._drop("Moved", emit)
         alone = replace(plan, id=uuid.uuid4().hex[:12], nodes={n: plan.nodes[n] for n in asked}, selection=Selection(tuple(asked)))
         pending = Pending(self.as_plan(alone, self.source))
         self.approvals.keep(pending)
@@ -89,21 +90,27 @@ class Turns:
         emit(now("approval-asked", plan=pending.id, nodes=sorted(asked)))
         return pending
 
+    def _drop(self, reason: str, emit: Emit) -> None:
+        """Let no plan wait any more. That one which a person approved (maybe while this turn looked) is not carried out is said."""
+        pending = self.approvals.pending()
+        if pending and pending.by:
+            self.journal.append("approval-stale", plan=pending.id, reason=reason)
+            emit(now("approval-stale", plan=pending.id, reason=reason))
+        self.approvals.clear()
+
     def _approved(self, desired: DesiredState, suspensions: Mapping[str, Suspension], emit: Emit, stop: Stop) -> Applied | None:
         """Carry out the plan that a person approved, exactly as it was shown; where it does not fit any more it is dropped."""
         pending = self.approvals.pending()
         if pending is None or not pending.by or any(of_node(suspensions, name) for name in covered(pending.plan)):
             return None
         if not set(covered(pending.plan)) <= set(desired.nodes):
-            self.approvals.clear()
+            self._drop("NodeGone", emit)
             return None
         engine = Engine(desired, self.pool, Selection(covered(pending.plan)), emit)
         try:
             applied = engine.apply(self.journal, self.holder, pending.plan, stop, self.ttl)
         except StalePlan as e:
-            self.journal.append("approval-stale", plan=pending.id, reason=e.reason)
-            emit(now("approval-stale", plan=pending.id, reason=e.reason))
-            self.approvals.clear()
+            self._drop(e.reason, emit)
             return None
         self.approvals.clear()
         self._after(engine, applied)

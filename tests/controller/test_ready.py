@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import Any
+
+import pytest
 
 from reconciler.controller.conditions import Status
 from reconciler.controller.turn import Turns
@@ -57,3 +60,26 @@ def test_what_was_found_while_a_turn_was_at_work_is_still_said_when_it_ends(worl
         until(lambda: process.loop.running[-1].exit is not None)
         assert world.motd("gpu01") == "two\n"
         assert world.condition(process, "cluster", "Stalled") == (Status.TRUE, "ManifestsWrong")
+
+
+def test_an_approval_that_comes_while_a_turn_finds_the_plan_old_is_told_to_be_without_effect(world: World) -> None:
+    world.commit({"site.yaml": manifest(rollout=", approve: [File]")})
+    with world.running(interval=600.0) as process:
+        world.wait("Stalled", "gpu01", "gpu02")
+        first = world.ask("status")[1]["data"]["approval"]["plan"]
+        (world.site.node("gpu01") / "etc/motd").write_text("by hand\n")
+        narrow = type(process.loop.turns)._narrow
+
+        def late(turns: Turns, *about: Any) -> Any:
+            """The approval comes when the turn has looked at the nodes, and before it compares."""
+            if (pending := turns.approvals.pending()) and pending.id == first and not pending.by:
+                turns.approvals.keep(replace(pending, by="somebody"))
+            return narrow(turns, *about)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(type(process.loop.turns), "_narrow", late)
+            process.loop.wake("test")
+            until(lambda: bool(world.records("approval-stale")), "the refusal")
+        assert [(r["plan"], r["reason"]) for r in world.records("approval-stale")] == [(first, "Moved")]
+        assert world.motd("gpu01") == "by hand\n"
+        until(lambda: (world.ask("status")[1]["data"]["approval"] or {"plan": first})["plan"] != first)
