@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from datetime import timedelta
 from typing import Any
@@ -11,12 +12,17 @@ from trainer.gates.outcome import CPU, Failed, Problem
 
 
 def device_of(group: Group, cpu: bool) -> Any:
-    """The torch device of this rank, which becomes its current one. Raises Failed, on all ranks, where one has none of its own."""
+    """The torch device of this rank, which becomes its current one: a CPU only where that was asked for (`cpu`).
+
+    Raises Failed, on all ranks, where one has no GPU of its own.
+    """
     import torch
 
     def own() -> str:
-        if cpu or not torch.cuda.is_available():
+        if cpu:
             return "cpu"
+        if not torch.cuda.is_available():
+            raise Failed(Problem("GpuMissing", "torch sees no GPU; --cpu lets CPUs take their place, and the result say so"))
         count = torch.cuda.device_count()
         if group.place.local >= count:
             raise Failed(
@@ -26,16 +32,11 @@ def device_of(group: Group, cpu: bool) -> Any:
         return f"cuda:{group.place.local}"
 
     kinds = group.all_do("taking a GPU", own, "GpuUnusable")
-    if len({kind.partition(":")[0] for kind in kinds}) > 1:
-        without = tuple(rank for rank, kind in enumerate(kinds) if kind == "cpu")
-        raise Failed(Problem("GpuMissing", "torch sees a GPU on some ranks only; these see none", without))
     return torch.device(kinds[group.rank])
 
 
 def identity(group: Group, device: Any) -> dict[str, Any]:
     """Host, process and GPU of this rank; on a CPU a name for what stands for the GPU."""
-    import os
-
     import torch
 
     found = {"rank": group.rank, "host": socket.gethostname(), "pid": os.getpid(), "local_rank": group.place.local}

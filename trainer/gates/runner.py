@@ -21,7 +21,7 @@ def parser(gate: str, about: str | None) -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(
         prog=f"trainer.gates ({gate})", description=about, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    found.add_argument("--cpu", action="store_true", help="take CPUs and gloo, also where there are GPUs")
+    found.add_argument("--cpu", action="store_true", help="CPUs and gloo in the place of GPUs and NCCL: a stand-in")
     found.add_argument("--patience", type=seconds, default=PATIENCE_S, help="s that a rank may take (default 300)")
     return found
 
