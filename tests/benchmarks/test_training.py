@@ -11,7 +11,7 @@ import pytest
 from benchmarks.baselines.plain import STATED
 from benchmarks.baselines.shapes import SHAPES
 from benchmarks.training import __main__ as call
-from benchmarks.training import report
+from benchmarks.training import report, scaling
 from benchmarks.training.cases import LOOPS, OURS, PLAIN, TRL, Measurement, holds, rates, schedule, tiny
 from benchmarks.training.profiled import IDLE, adapter_matmul, group, table
 
@@ -194,3 +194,28 @@ def test_what_does_not_fit_is_left_out_and_said(tmp_path: Path, monkeypatch: pyt
     assert [found["key"] for found in kept["left_out"]] == [one.key for one in schedule("1.5b", 2)[3:5]]
     assert call.missing(kept) == ["lora ours"]
     assert set(kept) >= {"date", "frozen", "ours", "seconds"}
+
+
+def test_sixteen_gpus_are_computed_from_the_rate_of_one() -> None:
+    way = next(way for way in scaling.WAYS if way.name == "lora, ddp")
+    rows = [row("1.5b", "lora", OURS, 50_000.0), row("1.5b", "full", OURS, 50_000.0)]
+    found = scaling.scaled(rows, "1.5b", way, gb_s=20.0)
+    assert found is not None
+    assert scaling.adapters(SHAPES["1.5b"]) == 18_464_768
+    assert found.step_ms == pytest.approx(4 * 4096 / 50)
+    assert found.sent_mb == pytest.approx(18.464768 * 8 * 15 / 16)
+    assert found.sending_ms == pytest.approx(found.sent_mb / 20)
+    assert found.none_hidden == pytest.approx(found.step_ms / (found.step_ms + found.sending_ms))
+    assert (found.all_hidden, found.tokens_per_s) == (1.0, 800_000.0)
+    slow = scaling.scaled(rows, "1.5b", way, gb_s=found.needed_gb_s / 2)
+    assert slow is not None
+    assert slow.all_hidden == pytest.approx(0.5)
+    assert scaling.scaled([], "1.5b", way) is None
+
+
+def test_the_page_of_sixteen_gpus_has_every_way_that_was_measured_or_says_that_none_was() -> None:
+    rows = [row(*case, OURS, 50_000.0) for case in STATED]
+    page = scaling.page({"rows": rows})
+    assert all(f"| {way.name} |" in page for way in scaling.WAYS)
+    assert "| 1.5b b4 | full, deepspeed-zero3 | 328 | 8,683 | 434 |" in page
+    assert "No figures yet" in scaling.page(None)
