@@ -32,12 +32,13 @@ def unfit(config: Any) -> str:
     return ""
 
 
-def enable(model: Any, longest: int | None = None) -> None:
+def enable(model: Any, longest: int | None = None, *, padded_right: bool = False) -> None:
     """Let `model`, a causal language model of transformers with or without PEFT around it, attend by this module from now on.
 
-    `longest` is the most tokens of one sequence, the whole row by default. Its forward pass then raises ValueError for a mask
-    that is not right-padded, for a longer sequence, and for a cache: generation needs another `attn_implementation`. Raises
-    ValueError where the model is unfit.
+    `longest` is the most tokens of one sequence, the whole row by default. `padded_right` is the promise of who makes the
+    batches: it saves a look at each mask, for which the CPU would have to wait until the GPU has done the step before. The
+    forward pass then raises ValueError for a mask that is not right-padded, for a longer sequence, and for a cache: generation
+    needs another `attn_implementation`. Raises ValueError where the model is unfit.
     """
     from transformers import AttentionInterface
 
@@ -46,18 +47,18 @@ def enable(model: Any, longest: int | None = None) -> None:
         raise ValueError(f"{type(base).__name__} cannot attend without a mask: {why}")
     AttentionInterface.register(NAME, attend)
     base.set_attn_implementation(NAME)
-    base.get_decoder().register_forward_pre_hook(_Boundaries(longest), with_kwargs=True)
+    base.get_decoder().register_forward_pre_hook(_Boundaries(longest, padded_right), with_kwargs=True)
 
 
 class _Boundaries:
     """Before the decoder runs: where sequences begin, from `position_ids`, in the names that flash attention has for it."""
 
-    def __init__(self, longest: int | None) -> None:
-        self._longest = longest
+    def __init__(self, longest: int | None, padded_right: bool) -> None:
+        self._longest, self._promised = longest, padded_right
 
     def __call__(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         mask, positions = kwargs.get("attention_mask"), kwargs.get("position_ids")
-        if mask is not None and not right_padded(mask):
+        if mask is not None and not self._promised and not right_padded(mask):
             raise ValueError(f"attention {NAME} takes rows padded on the right only, and this batch has padding before a token")
         if positions is None:
             return args, kwargs

@@ -12,6 +12,8 @@ from __future__ import annotations
 import functools
 import types
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,6 +121,18 @@ def _liger(states: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor)
     return out.loss, (out.token_accuracy * len(targets)).round().long()
 
 
+@contextmanager
+def _trained_already(model: Any) -> Iterator[None]:
+    if not model.training:  # after an evaluation, and before the first step
+        yield
+        return
+    model.train = lambda mode=True: model
+    try:
+        yield
+    finally:
+        del model.train
+
+
 class FusedLossTrainer(SFTTrainer):  # type: ignore[misc]
     """SFTTrainer until `fuse_loss()`; from then on its loss is fused, and its metrics stay on the device until they are logged."""
 
@@ -134,6 +148,11 @@ class FusedLossTrainer(SFTTrainer):  # type: ignore[misc]
             add_fused_loss(self.model.get_base_model() if hasattr(self.model, "get_base_model") else self.model)
             self._fused = True
         return self._fused
+
+    def training_step(self, model: Any, *args: Any, **kwargs: Any) -> Any:
+        """As SFTTrainer's, without `model.train()` where it is in training: with adapters that walks 2,300 modules in each step."""
+        with _trained_already(model):
+            return super().training_step(model, *args, **kwargs)
 
     def compute_loss(self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None) -> Any:
         """As SFTTrainer's: the mean over tokens with a label, of all ranks and accumulated batches where Trainer counted them."""

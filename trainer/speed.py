@@ -90,7 +90,7 @@ def apply(trainer: Any, *, method: str, engine: str, device: str, compile_layers
     wanted = choose(device=device, objective=objective, engine=engine, packing=packing, compile_layers=compile_layers)
     done = fitted(wanted, trainer.model)
     if done.maskless_attention.value:
-        attention.enable(trainer.model, trainer.args.max_length)
+        attention.enable(trainer.model, trainer.args.max_length, padded_right=pads_right(trainer.data_collator))
     if done.fused_loss.value and not trainer.fuse_loss():
         done = replace(done, fused_loss=Choice(False, "this loss needs the log-probability of each token: TRL's own head"))
     prepare(trainer.model, method=method, device=device, compile_layers=done.compile_layers.value)
@@ -137,6 +137,13 @@ def _missing_compiler(device: str) -> str:
     if device == "cuda":
         return "" if find_spec("triton") else "triton is not installed"
     return "" if any(map(shutil.which, ("g++", "clang++"))) else "there is no g++ and no clang++"
+
+
+def pads_right(collator: Any) -> bool:
+    """Whether a collator is known to pad behind the tokens: SFTTrainer's own, and a test holds it to that."""
+    from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
+
+    return type(collator) is DataCollatorForLanguageModeling
 
 
 def base_of(model: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.baselines import plain
 from benchmarks.baselines.shapes import SHAPES
 from benchmarks.training import ceilings, timing
-from benchmarks.training.cases import PLAIN, Measurement
+from benchmarks.training.cases import FREE, PLAIN, Measurement
 
 
 def answer(wanted: Measurement, keep: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
@@ -33,9 +33,9 @@ def plain_steps(wanted: Measurement) -> dict[str, Any]:
     """The frozen loop, timed."""
     shape = SHAPES[wanted.model]
     step = plain.step(shape, wanted.method, wanted.batch, wanted.length, wanted.device)
-    watch, losses = timing.loop(step, wanted.device, wanted.steps)
+    watch, losses = timing.loop(step, wanted.device, wanted.steps, FREE)
     tokens = wanted.batch * wanted.length
-    return {**watch.figures(wanted.steps[0], tokens, shape.useful_flops(wanted.method, wanted.length)), "losses": losses}
+    return {**watch.figures(wanted.steps[0], tokens, shape.useful_flops(wanted.method, wanted.length), FREE), "losses": losses}
 
 
 if __name__ == "__main__":

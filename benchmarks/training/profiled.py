@@ -57,11 +57,24 @@ def summary(found: Any, rank: int, steps: int, most: int) -> dict[str, Any]:
         for event in events
         if event.device_type == torch.autograd.DeviceType.CPU and adapter_matmul(event.name, event.input_shapes or [], rank)
     )
+    gaps = idle_gaps([(event.name, event.time_range.start, event.time_range.end) for event in kernels])
     costly = sorted(times.items(), key=lambda item: -item[1])[:most]
     return {
         "groups_ms": table(times.items(), adapters, span / 1e3 / steps, rank),
+        "gaps_ms": [(round(us / 1e3 / steps, 3), before[:60], after[:60]) for us, before, after in gaps[:most]],
         "kernels_ms": {name[:120]: round(ms, 2) for name, ms in costly},
     }
+
+
+def idle_gaps(kernels: Sequence[tuple[str, float, float]]) -> list[tuple[float, str, str]]:
+    """Where nothing ran, longest first: how long, after which kernel and before which. `kernels`: name, begin, end."""
+    found, last, until = [], "", float("inf")
+    for name, begin, end in sorted(kernels, key=lambda kernel: kernel[1]):
+        if begin > until:
+            found.append((begin - until, last, name))
+        if until == float("inf") or end > until:
+            last, until = name, end
+    return sorted(found, reverse=True)
 
 
 def _annotation(event: Any) -> bool:

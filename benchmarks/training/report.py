@@ -92,13 +92,13 @@ def _conditions(kept: Mapping[str, Any]) -> Iterator[str]:
 def _rates(rows: Rows) -> Iterator[str]:
     yield (
         "| model, method, batch | loop | tokens/s (all repeats) | useful TFLOP/s | of the matmul ceiling | peak GiB | spread "
-        "| x plain | x TRL |\n|---|---|---|---|---|---|---|---|---|"
+        "| x plain | x TRL | tokens/s without waiting |\n|---|---|---|---|---|---|---|---|---|---|"
     )
     for model, method in cases(rows):
         for loop in LOOPS:
             found = rates(rows, model, method, loop)
             if not found:
-                yield f"| {model} {method} | {NAMES[loop]} | not measured | | | | | | |"
+                yield f"| {model} {method} | {NAMES[loop]} | not measured | | | | | | | |"
                 continue
             row = next(row for row in rows if row.get("tokens_per_s") == found[0] and row["loop"] == loop)
             every = ", ".join(f"{rate:,.0f}" for rate in found)
@@ -107,10 +107,17 @@ def _rates(rows: Rows) -> Iterator[str]:
             over = [times(rates(rows, model, method, loop), rates(rows, model, method, other)) for other in (PLAIN, TRL)]
             yield (
                 f"| {model} {method} b{row['batch']} | {NAMES[loop]} | {rate:,.0f} ({every}) | {tflops:.0f} "
-                f"| {_share(rows, model, tflops)} | {row['peak_gib']:.0f} | {row['spread']:.1%} | {over[0]} | {over[1]} |"
+                f"| {_share(rows, model, tflops)} | {row['peak_gib']:.0f} | {spread(row):.1%} | {over[0]} | {over[1]} "
+                f"| {row.get('free_tokens_per_s') or 0:,.0f} |"
             )
     yield "\n![tokens a second](training.svg)\n"
     yield from _verdicts(rows)
+
+
+def spread(row: Mapping[str, Any]) -> float:
+    """Between the quartiles of the steps, as a share of the median: one step that something else disturbed does not count."""
+    low, middle, high = statistics.quantiles(row["step_ms"], n=4)
+    return float((high - low) / middle)
 
 
 def times(ours: Sequence[float], other: Sequence[float]) -> str:

@@ -16,7 +16,7 @@ from trl import SFTConfig, SFTTrainer
 
 from benchmarks.baselines.plain import RANK
 from benchmarks.baselines.shapes import SHAPES, Shape
-from benchmarks.training.cases import TRL, Measurement
+from benchmarks.training.cases import FREE, TRL, Measurement
 from benchmarks.training.profiled import summary
 from benchmarks.training.timing import Watch
 from trainer import speed
@@ -48,7 +48,7 @@ def measure(wanted: Measurement, keep: Callable[[dict[str, Any]], None]) -> dict
 def sequences(wanted: Measurement, shape: Shape) -> Iterator[list[int]]:
     """Random tokens: whole rows, or for packing sequences of many lengths that come to as many; never the same twice."""
     chance = torch.Generator().manual_seed(0)
-    left = (sum(wanted.steps) + PROFILED + 2) * wanted.batch * wanted.length
+    left = (sum(wanted.steps) + FREE + PROFILED + 2) * wanted.batch * wanted.length
     while left > 0:
         length = wanted.length
         if wanted.packed:
@@ -81,7 +81,7 @@ def common(wanted: Measurement, folder: Path) -> dict[str, Any]:
         "output_dir": str(folder),
         "per_device_train_batch_size": wanted.batch,
         "max_length": wanted.length,
-        "max_steps": sum(wanted.steps) + (PROFILED + 1 if wanted.profile else 0),
+        "max_steps": sum(wanted.steps) + FREE + (PROFILED + 1 if wanted.profile else 0),
         "save_strategy": "no",
         "report_to": "none",
         "disable_tqdm": True,
@@ -131,11 +131,12 @@ class Clock(TrainerCallback):  # type: ignore[misc]
         assert self._watch is not None
         if state.global_step <= last:
             self._watch.lap()
-        if state.global_step == last:
+        if state.global_step == last + FREE:
+            self._watch.lap()
             flops = self._shape.useful_flops(wanted.method, int(self.length))
-            self.figures = self._watch.figures(wanted.steps[0], self.tokens, flops)
+            self.figures = self._watch.figures(wanted.steps[0], self.tokens, flops, FREE)
         if wanted.profile and wanted.device == "cuda":
-            self._profiled(state.global_step - last)
+            self._profiled(state.global_step - last - FREE)
 
     def _profiled(self, step: int) -> None:
         from torch.profiler import ProfilerActivity, profile

@@ -13,7 +13,7 @@ from benchmarks.baselines.shapes import SHAPES
 from benchmarks.training import __main__ as call
 from benchmarks.training import report, scaling
 from benchmarks.training.cases import LOOPS, OURS, PLAIN, TRL, Measurement, holds, rates, schedule, tiny
-from benchmarks.training.profiled import IDLE, adapter_matmul, group, table
+from benchmarks.training.profiled import IDLE, adapter_matmul, group, idle_gaps, table
 
 
 @pytest.mark.parametrize(("model", "parameters"), [("1.5b", 1_543_714_304), ("7.6b", 7_615_616_512)])
@@ -96,7 +96,8 @@ def row(model: str, method: str, loop: str, rate: float, repeat: int = 0, **more
         "tokens_per_s": rate,
         "useful_tflops": rate / 150,
         "peak_gib": 40.0,
-        "spread": 0.01,
+        "step_ms": [99.0, 99.5, 100.0, 100.0, 100.0, 100.5, 190.0],
+        "free_tokens_per_s": rate + 1,
     }
     return {**known, **figures, "profile": False, **more}
 
@@ -150,7 +151,7 @@ def test_a_plain_loop_that_is_off_makes_the_ratio_void(measured: int, held: bool
 
 def test_the_page_says_what_was_measured_and_what_was_not() -> None:
     page = report.markdown(report.together([made_up()]))
-    assert "| 1.5b lora b4 | ours | 55,000 (56,000, 54,000) | 367 | 56% | 40 | 1.0% | 2.20 | 2.39 |" in page
+    assert "| 1.5b lora b4 | ours | 55,000 (56,000, 54,000) | 367 | 56% | 40 | 1.0% | 2.20 | 2.39 | 56,001 |" in page
     assert "- 1.5b lora: 2.20x the plain loop, at least 1.9x, aim 2.2x: held, and the aim; 2.39x TRL's defaults" in page
     assert "- 7.6b lora: not measured." in page
     assert "| 1.5b lora | 140.0 | 43.0 | 20.0 | 203 |" in page
@@ -219,3 +220,12 @@ def test_the_page_of_sixteen_gpus_has_every_way_that_was_measured_or_says_that_n
     assert all(f"| {way.name} |" in page for way in scaling.WAYS)
     assert "| 1.5b b4 | full, deepspeed-zero3 | 328 | 8,683 | 434 |" in page
     assert "No figures yet" in scaling.page(None)
+
+
+def test_gaps_are_between_the_end_of_all_and_the_next_beginning() -> None:
+    kernels = [("c", 30.0, 35.0), ("a", 0.0, 10.0), ("b", 2.0, 4.0), ("d", 36.0, 37.0)]
+    assert idle_gaps(kernels) == [(20.0, "a", "c"), (1.0, "c", "d")]
+
+
+def test_one_disturbed_step_does_not_count_as_spread() -> None:
+    assert report.spread({"step_ms": [100.0, 101.0, 100.0, 100.0, 101.0, 100.0, 150.0]}) == pytest.approx(0.01)

@@ -10,6 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from trl import SFTConfig
+from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
 
 from tests.trainer.speed.models import MIXTURE, assert_same, base, causal, gradients, made, masked, tokens
 from trainer import attention, speed
@@ -131,6 +132,21 @@ def test_the_arguments_are_those_of_trl(device: str, packing: bool, tmp_path: Pa
     # memory is never pinned where a CPU was asked for
     expected = {**found, "accelerator_config": config.accelerator_config, "dataloader_pin_memory": False}
     assert {name: getattr(config, name) for name in found} == {name: expected[name] for name in found}
+
+
+@pytest.mark.parametrize("length", [3, 11])
+def test_the_collator_that_is_trusted_pads_on_the_right(length: int) -> None:
+    collator = DataCollatorForLanguageModeling(pad_token_id=0, pad_to_multiple_of=8)
+    rows = [{"input_ids": [5] * length}, {"input_ids": [6] * 7}]
+    assert speed.pads_right(collator)
+    assert attention.right_padded(collator(rows)["attention_mask"])
+
+
+def test_another_collator_is_not_trusted() -> None:
+    class Other(DataCollatorForLanguageModeling):  # type: ignore[misc]
+        pass
+
+    assert not speed.pads_right(Other(pad_token_id=0))
 
 
 def test_packed_batches_of_compiled_layers_have_one_shape() -> None:
