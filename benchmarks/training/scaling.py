@@ -126,7 +126,7 @@ def _method() -> Iterator[str]:
     yield "- A step sends what the table below says, over a ring of all GPUs; each of its links carries 15/16 of what is gathered"
     yield "  and of what is reduced."
     links = "; ".join(f"{name}: {rate:.1f} GB/s" for name, rate in LINKS_GB_S.items())
-    yield f"- A ring is as fast as its slowest link. Assumed are {REACHED:.0%} of the line rates:"
+    yield f"- A ring is as fast as its slowest link, which [gates](gates.md) measure. Assumed are {REACHED:.0%} of the line rates:"
     yield f"  {links}."
     yield "- Two bounds: nothing of the sending is hidden behind computing, or all that fits. Reality lies between: gradients are"
     yield "  sent while the backward pass goes on, and weights are gathered one layer ahead.\n"
@@ -150,8 +150,8 @@ def _figures(rows: Rows) -> Iterator[str]:
             f"| {one.none_hidden:.0%} | {one.all_hidden:.0%} | {one.tokens_per_s:,.0f} |"
         )
     yield "\n## The assumption that it hangs on\n"
-    yield "The bus bandwidth of a ring over all GPUs, which the gate `nccl-cluster` measures. Below is what is needed to hide all"
-    yield "sending, and what is left with less.\n"
+    yield "The bus bandwidth of a ring over all GPUs, which the gate `nccl-cluster` measures. Below is what is"
+    yield "needed to hide all sending, and what is left with less.\n"
     yield f"| case | way | GB/s needed | {' | '.join(f'{rate:g} GB/s' for rate in SLOW_GB_S)} |"
     yield "|---" * (3 + len(SLOW_GB_S)) + "|"
     for one in found:
