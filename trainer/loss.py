@@ -140,6 +140,7 @@ class FusedLossTrainer(SFTTrainer):  # type: ignore[misc]
         super().__init__(*args, **kwargs)
         self._fused = False
         self._counts: dict[str, list[Tensor]] = defaultdict(list)
+        self._operations_a_token: float | None = None
 
     def fuse_loss(self) -> bool:
         """Fuse it, once, before training; False where the loss is no plain next-token loss. Raises as `add_fused_loss`."""
@@ -153,6 +154,13 @@ class FusedLossTrainer(SFTTrainer):  # type: ignore[misc]
         """As SFTTrainer's, without `model.train()` where it is in training: with adapters that walks 2,300 modules in each step."""
         with _trained_already(model):
             return super().training_step(model, *args, **kwargs)
+
+    def floating_point_ops(self, inputs: Any) -> float:
+        """As Trainer's, which counts all parameters of the model again for each batch: that is done once."""
+        tokens = int(inputs["input_ids"].numel())
+        if self._operations_a_token is None:
+            self._operations_a_token = super().floating_point_ops(inputs) / tokens
+        return self._operations_a_token * tokens
 
     def compute_loss(self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None) -> Any:
         """As SFTTrainer's: the mean over tokens with a label, of all ranks and accumulated batches where Trainer counted them."""
