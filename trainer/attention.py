@@ -45,6 +45,8 @@ def enable(model: Any, longest: int | None = None, *, padded_right: bool = False
     base = model.get_base_model() if hasattr(model, "get_base_model") else model
     if why := unfit(base.config):
         raise ValueError(f"{type(base).__name__} cannot attend without a mask: {why}")
+    if base.config._attn_implementation == NAME:  # a second training with the same model
+        return
     AttentionInterface.register(NAME, attend)
     base.set_attn_implementation(NAME)
     base.get_decoder().register_forward_pre_hook(_Boundaries(longest, padded_right), with_kwargs=True)

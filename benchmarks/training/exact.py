@@ -79,7 +79,7 @@ def loss_of(made: Any, fused: bool, device: str, **inputs: Any) -> Any:
     with torch.autocast(device, dtype=torch.bfloat16) if fused and device == "cuda" else nullcontext():
         if not fused:
             return made(**inputs).loss
-        out = made(**inputs, fused_loss=True)
+        out = made(**inputs, use_cache=False, fused_loss=True)
     return out.loss_sum / out.counted
 
 

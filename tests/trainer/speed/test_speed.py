@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
+from transformers import AutoModelForCausalLM
 from trl import SFTConfig
 from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
 
@@ -87,7 +88,6 @@ def test_on_a_cpu_prepared_is_plain(method: str) -> None:
     before = model(input_ids=rows, labels=rows).loss
     expected = gradients(model, before)
     assert speed.prepare(model, method=method, device="cpu", compile_layers=False) is model
-    assert model.config.use_cache is False
     after = model(input_ids=rows, labels=rows).loss
     assert torch.equal(before, after)
     assert_same(gradients(model, after), expected)
@@ -114,6 +114,18 @@ def test_compiled_layers_compute_the_same_and_keep_their_names(tmp_path: Path) -
     assert list(model.state_dict()) == names
     model.save_pretrained(tmp_path)
     assert all("_orig_mod" not in name for name in load_file(tmp_path / "adapter_model.safetensors"))
+
+
+def test_a_prepared_model_is_saved_as_what_it_was(tmp_path: Path) -> None:
+    model = made("Qwen2", "full")
+    before = model.config.to_dict()
+    attention.enable(model, 16)
+    attention.enable(model, 16)  # by a second training: it stays enabled once
+    assert len(model.get_decoder()._forward_pre_hooks) == 1
+    speed.prepare(model, method="full", device="cpu", compile_layers=True)
+    assert model.config.to_dict() == before
+    model.save_pretrained(tmp_path)
+    assert AutoModelForCausalLM.from_pretrained(tmp_path).config._attn_implementation == "sdpa"
 
 
 def test_a_model_without_layers_is_not_compiled_in_silence() -> None:
