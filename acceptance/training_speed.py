@@ -24,6 +24,12 @@ def whole(claims: Claims, kept: Mapping[str, Any]) -> None:
     claims.check("measured on a GPU", not kept["stand_in"], kept["stand_in"] or f"{len(kept['rows'])} measurements")
     frozen = {call["model"]: call["frozen"] for call in kept["calls"]}
     claims.check("the plain loop is the frozen one", set(frozen.values()) == {sources()["frozen"]}, frozen)
+    ours = sources()["ours"]
+    say(
+        "ours is as it was measured"
+        if {call["ours"] for call in kept["calls"]} == {ours}
+        else f"ours has changed since it was measured, to {ours}"
+    )
     failed = [f"{row['program']} {row['loop']}: {row['error']}" for row in kept["rows"] if "error" in row]
     claims.check("no measurement failed", not failed, failed or "none")
     for model, method in TARGETS:

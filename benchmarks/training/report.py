@@ -85,6 +85,9 @@ def _conditions(kept: Mapping[str, Any]) -> Iterator[str]:
                 f"**{row['matmul_sustained_tflops']:.0f} sustained**; copy {row['copy_tb_per_s']:.2f} TB/s; "
                 f"attention forward / backward by SDPA's kernel: {attention}."
             )
+    yield from (
+        f"- Measured on {call['date']}: plain loop {call['frozen']}, ours {call['ours']} (digests)." for call in kept["calls"]
+    )
     yield "- Random weights, rows of 4096 random tokens, fresh in each step; medians of 7 steps after 3, from synchronisation to"
     yield "  synchronisation. Useful work: LoRA 4 FLOP a weight and token and twice the causal attention, full 6 and three times.\n"
 

@@ -132,7 +132,14 @@ def made_up(plain: float = 25_000.0) -> dict[str, Any]:
         {**row("1.5b", "full", PLAIN, 0.0), "tokens_per_s": None, "error": "exit 1", "said": "out of memory"},
         check,
     ]
-    return {"model": "1.5b", "stand_in": "", "rows": rows, "left_out": [{"key": "steps 1.5b", "repeat": 1, "why": "3 s were left"}]}
+    about = {"date": "2026-11-30", "frozen": "f0", "ours": "0a"}
+    return {
+        **about,
+        "model": "1.5b",
+        "stand_in": "",
+        "rows": rows,
+        "left_out": [{"key": "steps 1.5b", "repeat": 1, "why": "3 s were left"}],
+    }
 
 
 def test_a_ratio_is_of_medians_at_the_stated_batch() -> None:
@@ -154,6 +161,7 @@ def test_the_page_says_what_was_measured_and_what_was_not() -> None:
     assert "| 1.5b lora b4 | ours | 55,000 (56,000, 54,000) | 367 | 56% | 40 | 1.0% | 2.20 | 2.39 | 55,001 |" in page
     assert "- 1.5b lora: 2.20x the plain loop, at least 1.9x, aim 2.2x: held, and the aim; 2.39x TRL's defaults" in page
     assert "- 7.6b lora: not measured." in page
+    assert "- Measured on 2026-11-30: plain loop f0, ours 0a (digests)." in page
     assert "| 1.5b lora | 140.0 | 43.0 | 20.0 | 203 |" in page
     assert "| 1.5b lora, idle, ms | 10 | 20.0 | +100% |" in page.split("held least comes first.")[1].split("\n")[4]
     assert "| lora ours | 4.0e-02 | 1.0e-03 | 2.0e-03 |" in page
