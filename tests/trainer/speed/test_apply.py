@@ -42,7 +42,8 @@ def sft(kind: type[Any], folder: Path, **more: Any) -> Any:
 
 
 @pytest.mark.parametrize("constant", [True, False], ids=["one shape", "as they come"])
-def test_packed_sft_has_the_losses_of_trl_with_a_mask(constant: bool, tmp_path: Path) -> None:
+def test_packed_sft_has_the_losses_of_trl_with_a_mask(constant: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(speed, "installed", lambda package: True)  # on a CPU the kernel is not called
     more = speed.arguments("cpu", packing=True, compile_layers=constant, batch=2, max_length=32)
     assert more["pad_to_multiple_of"] == (64 if constant else None)
     del more["packing"]
@@ -67,6 +68,14 @@ def test_dpo_keeps_the_head_of_trl_and_has_its_losses(tmp_path: Path) -> None:
     assert (done.fused_loss.value, done.maskless_attention.value) == (False, True)
     assert "log-probability of each token" in done.fused_loss.why
     assert losses(ours) == pytest.approx(losses(dpo(tmp_path / "trl")), abs=1e-5)
+
+
+def test_without_the_kernel_the_loss_is_left_to_trl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(speed, "installed", lambda package: package != "liger_kernel")
+    trainer = sft(FusedLossTrainer, tmp_path)
+    done = speed.apply(trainer, method="lora", engine="ddp", device="cuda", compile_layers=False)
+    assert done.fused_loss == speed.Choice(False, "liger-kernel is not in this environment: TRL's own head")
+    assert len(losses(trainer)) == 3
 
 
 def test_on_a_cpu_nothing_is_done_and_that_is_said(tmp_path: Path) -> None:
