@@ -1,9 +1,9 @@
 """Checkpoints on a disk: which are whole, which is the newest, which may go. No torch: what is inside is `checkpoint_state`'s.
 
-    ROOT/checkpoint-STEP/           named only when everything in it is on the disk
-    ROOT/checkpoint-STEP/seal.json  size and SHA-256 of each file, what the run was, and the digest of all that
-    ROOT/latest                     -> the newest sealed one
-    ROOT/.checkpoint-STEP.saving    one that is being written; left behind by a run that was killed
+ROOT/checkpoint-STEP/           named only when everything in it is on the disk
+ROOT/checkpoint-STEP/seal.json  size and SHA-256 of each file, what the run was, and the digest of all that
+ROOT/latest                     -> the newest sealed one
+ROOT/.checkpoint-STEP.saving    one that is being written; left behind by a run that was killed
 """
 
 from __future__ import annotations
@@ -176,4 +176,3 @@ def sweep(root: Path) -> list[Path]:
     for path in gone:
         remove(path)
     return gone
-

@@ -65,8 +65,10 @@ def nearest(word: str, allowed: Sequence[str]) -> str:
     """`; did you mean 'x'?` for the nearest of `allowed`, or nothing where none is near."""
     inside = [name for name in allowed if len(word) > 3 and word.lower() in name.lower()]
     found = inside[:1] if len(inside) == 1 else []
-    found = found or difflib.get_close_matches(word, allowed, n=1, cutoff=0.6) or difflib.get_close_matches(
-        word.lower(), [a.lower() for a in allowed], n=1, cutoff=0.6
+    found = (
+        found
+        or difflib.get_close_matches(word, allowed, n=1, cutoff=0.6)
+        or difflib.get_close_matches(word.lower(), [a.lower() for a in allowed], n=1, cutoff=0.6)
     )
     if not found:
         return ""

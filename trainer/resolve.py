@@ -6,6 +6,7 @@ Pure but for the libraries' config classes, which are handed in; nothing is load
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,10 +22,7 @@ from trainer.yaml_text import Document
 
 # fields of the config class that are not the user's: the trainer sets them itself
 OURS = frozenset(
-    "output_dir deepspeed fsdp fsdp_config report_to save_strategy eval_strategy metric_for_best_model greater_is_better "
-    "load_best_model_at_end save_only_model resume_from_checkpoint push_to_hub use_cpu ddp_backend ddp_timeout local_rank "
-    "disable_tqdm logging_nan_inf_filter model_init_kwargs auto_find_batch_size ignore_data_skip restore_callback_states_from_checkpoint "
-    "per_device_eval_batch_size save_on_each_node do_train do_eval do_predict run_name".split()
+    ["output_dir", "deepspeed", "fsdp", "fsdp_config", "report_to", "save_strategy", "eval_strategy", "metric_for_best_model", "greater_is_better", "load_best_model_at_end", "save_only_model", "resume_from_checkpoint", "push_to_hub", "use_cpu", "ddp_backend", "ddp_timeout", "local_rank", "disable_tqdm", "logging_nan_inf_filter", "model_init_kwargs", "auto_find_batch_size", "ignore_data_skip", "restore_callback_states_from_checkpoint", "per_device_eval_batch_size", "save_on_each_node", "do_train", "do_eval", "do_predict", "run_name"]
 )
 # fields of run.yaml that have the library's own default where they are not said
 PASSED = (
@@ -89,8 +87,8 @@ class _Resolver:
         return field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
 
     def library_name(self, name: str) -> str:
-        own = self.kind.__dict__.get("__annotations__", {})
-        return "TRL's default" if name in own else "Transformers' default"
+        owner = next(base for base in self.kind.__mro__ if name in inspect.get_annotations(base))
+        return "TRL's default" if owner.__module__.startswith("trl.") else "Transformers' default"
 
     def plain(self, name: str) -> None:
         """A field that is passed on where it was said, and else left to the library."""
@@ -143,7 +141,11 @@ def _problems(work: _Resolver, device: Device, world: int) -> list[Problem]:
         instead = "fp16: true" if device.fp16 else "bf16: false"
         found.append(Problem(document.where(("bf16",)), f"bf16: {device.name} has no bf16: write {instead}"))
     if config.fp16 and not device.fp16:
-        found.append(Problem(document.where(("fp16",)), f"fp16: {device.name} cannot train in fp16: leave it out (fp32), or write bf16: true"))
+        found.append(
+            Problem(
+                document.where(("fp16",)), f"fp16: {device.name} cannot train in fp16: leave it out (fp32), or write bf16: true"
+            )
+        )
     if config.engine_spec.type.startswith("deepspeed"):
         skipping = [name for name, reaction in config.detectors.items() if reaction == "skip"]
         what = "skip: DeepSpeed updates inside its backward pass, too late to skip: write stop or warn, or another engine"
@@ -200,7 +202,9 @@ def _batch(work: _Resolver, world: int) -> None:
     config = work.config
     micro = config.per_device_train_batch_size
     said = work.said("per_device_train_batch_size")
-    work.use("per_device_train_batch_size", micro, said or "our default (Transformers: 8): the batch is said by effective_batch_size")
+    work.use(
+        "per_device_train_batch_size", micro, said or "our default (Transformers: 8): the batch is said by effective_batch_size"
+    )
     work.use("per_device_eval_batch_size", micro, "derived: as in training")
     steps, whole = config.accumulation(world), config.batch(world)
     if config.effective_batch_size is not None:
@@ -255,7 +259,9 @@ def _extra(work: _Resolver) -> tuple[dict[str, Any], list[Problem]]:
             try:
                 values[name] = TypeAdapter(types[name]).validate_python(text)
             except ValidationError as error:
-                problems.append(Problem(work.document.where(("extra", name)), f"extra.{name}: '{text}': {error.errors()[0]['msg']}"))
+                problems.append(
+                    Problem(work.document.where(("extra", name)), f"extra.{name}: '{text}': {error.errors()[0]['msg']}")
+                )
     return values, problems
 
 

@@ -204,5 +204,3 @@ def _home(key: str) -> str:
             if key in kind.model_fields and key != "type":
                 return f"it is an option: write {name}: {{type: {options(kind)[0]}, {key}: ...}}"
     return ""
-
-

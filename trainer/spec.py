@@ -187,9 +187,7 @@ def batch_problem(config: RunConfig, world: int) -> str:
     low = wanted // micro * micro
     near = f"{low} or {low + micro}" if low else str(micro)
     plural = "" if world == 1 else "s"
-    return (
-        f"{wanted} is not a multiple of {config.per_device_train_batch_size} a device x {world} GPU{plural} = {micro}; nearest: {near}"
-    )
+    return f"{wanted} is not a multiple of {config.per_device_train_batch_size} a device x {world} GPU{plural} = {micro}; nearest: {near}"
 
 
 def options(kind: type[BaseModel]) -> tuple[str, ...]:
@@ -203,5 +201,3 @@ FAMILIES: tuple[tuple[type[Closed], ...], ...] = ((Sft, Dpo), (Lora, Full), (Ddp
 def siblings(kind: type[BaseModel]) -> tuple[type[Closed], ...]:
     """All members of the union that `kind` belongs to."""
     return next((family for family in FAMILIES if kind in family), ())
-
-

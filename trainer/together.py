@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -58,6 +58,22 @@ class Together:
         dist.all_gather_object(found, value, group=self._group)
         return found
 
+    def first(self, action: Callable[[], Any]) -> Any:
+        """Let rank 0 do it; all get what it gave, or the TrainerError that it raised."""
+        import torch.distributed as dist
+
+        found: list[Any] = [None, None]
+        if self.rank == 0:
+            try:
+                found[0] = action()
+            except TrainerError as error:
+                found[1] = (type(error), error.problems, error.verdict)
+        dist.broadcast_object_list(found, src=0, group=self._group)
+        if found[1] is not None:
+            kind, problems, verdict = found[1]
+            raise kind(problems, verdict)
+        return found[0]
+
     def barrier(self) -> None:
         """Wait until all are here."""
         self.most([0])
@@ -75,7 +91,11 @@ def start(ranks: Ranks, device: Device, patience: float) -> Together:
     store = _roll_call(ranks, patience)
     # the store was asked by all: what follows waits for nobody who is not there
     dist.init_process_group(
-        device.backend, store=dist.PrefixStore("trainer", store), rank=ranks.rank, world_size=ranks.world, timeout=timedelta(minutes=30)
+        device.backend,
+        store=dist.PrefixStore("trainer", store),
+        rank=ranks.rank,
+        world_size=ranks.world,
+        timeout=timedelta(minutes=30),
     )
     group = dist.group.WORLD if device.backend == "gloo" else dist.new_group(backend="gloo")
     return Together(ranks, group)

@@ -52,7 +52,9 @@ def parse(text: str, name: str) -> Document:
     if problems:
         raise Refused(problems)
     if not isinstance(root, yaml.MappingNode):
-        raise Refused(Problem(f"{name}:1:1", "a run file is a mapping: it begins with lines such as `model: /data/models/base/NAME`"))
+        raise Refused(
+            Problem(f"{name}:1:1", "a run file is a mapping: it begins with lines such as `model: /data/models/base/NAME`")
+        )
     document = Document(name, {}, {}, {})
     document.data.update(_mapping(root, (), document, problems))
     if problems:
@@ -78,7 +80,9 @@ def _mapping(node: yaml.MappingNode, path: Path, document: Document, problems: l
         place = (key_node.start_mark.line + 1, key_node.start_mark.column + 1)
         if key in found:
             first = document.keys[here]
-            problems.append(Problem(f"{document.name}:{place[0]}:{place[1]}", f"key '{key}' is given twice, first on line {first[0]}"))
+            problems.append(
+                Problem(f"{document.name}:{place[0]}:{place[1]}", f"key '{key}' is given twice, first on line {first[0]}")
+            )
             continue
         document.keys[here] = place
         found[key] = _value(value_node, here, document, problems)

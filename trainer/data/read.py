@@ -128,7 +128,7 @@ def _texts(path: Path, stream: IO[bytes]) -> Iterator[Found]:
     if _form(path) == ".json":
         found = Elements(stream) if _is_array(stream) else lines(stream)
     try:
-        for line, value in found:  # noqa: B007  (where it ended is told below)
+        for line, value in found:
             if value == b"" or (isinstance(value, bytes) and not value.strip()):
                 continue  # a blank line holds nothing that could be lost
             number += 1
