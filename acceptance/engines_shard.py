@@ -1,7 +1,7 @@
-"""Every engine does what its name says: lora and full, three kinds of data, two ranks, each with the proof that it was seen to shard.
+"""Every engine does what its name says: lora and full, three kinds of data, two ranks, each with the proof of its sharding.
 
-An exit status proves nothing here: Accelerate runs plain data parallelism where FSDP does not apply. So each run has to say what was
-seen of its model on every rank, and all engines have to come to the losses of plain data parallelism.
+An exit status proves nothing here: Accelerate runs plain data parallelism where FSDP does not apply. So each run has to say what
+was seen of its model on every rank, and all engines have to come to the losses of plain data parallelism.
 """
 
 from __future__ import annotations

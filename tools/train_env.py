@@ -63,7 +63,9 @@ def alone(folder: Path) -> Iterator[None]:
 
 
 def run(*argv: str) -> None:
-    done = subprocess.run(argv, env={**os.environ, **ENVIRONMENT}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    done = subprocess.run(
+        argv, env={**os.environ, **ENVIRONMENT}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
     if done.returncode:
         raise Failed(f"{' '.join(argv)}: exit {done.returncode}\n{done.stdout[-3000:]}")
 
@@ -85,7 +87,8 @@ def ensure(lock: Path = LOCK) -> Path:
     with alone(folder):
         if not ready(folder):
             if (free := shutil.disk_usage(folder.parent).free) < ROOM:
-                raise Failed(f"{folder.parent} has {free / 2**30:.1f} GiB free, {ROOM / 2**30:.0f} are needed: RECONCILE_TRAIN_CACHE names another")
+                wanted = f"{free / 2**30:.1f} GiB free, {ROOM / 2**30:.0f} are needed"
+                raise Failed(f"{folder.parent} has {wanted}: RECONCILE_TRAIN_CACHE names another folder")
             print(f"preparing the trainer's environment in {folder} ...", file=sys.stderr, flush=True)
             began = time.monotonic()
             install(folder, lock)
@@ -96,7 +99,11 @@ def ensure(lock: Path = LOCK) -> Path:
 
 def frozen(listed: str) -> str:
     """pip's list as a lock: without what came with the environment, and torch without the build that pip found here."""
-    kept = [line for line in listed.splitlines() if re.match(r"[A-Za-z0-9._-]+==", line) and not re.match(r"(pip|setuptools|wheel)==", line)]
+    kept = [
+        line
+        for line in listed.splitlines()
+        if re.match(r"[A-Za-z0-9._-]+==", line) and not re.match(r"(pip|setuptools|wheel)==", line)
+    ]
     pins = [re.sub(r"^(torch==[^+]+)\+.*", r"\1", line) for line in kept]
     return "\n".join(["# made by `python -m tools.train_env lock`: do not edit", *sorted(pins, key=str.lower)]) + "\n"
 

@@ -1,4 +1,4 @@
-"""What is done at the borders of steps: stopping together, detectors, telemetry. Everything that changes control is agreed first."""
+"""What is done at the borders of steps: stopping together, detectors, telemetry. All of it is agreed first."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Detect(TrainerCallback):  # type: ignore[misc]
         self.run, self.together, self.meters = run, together, meters
         self.watch = Watch()
         self.before = Watch()  # sees each step's loss before the update, where one may be skipped
-        self.skips = [name for name in ("nan", "loss-spike") if run.reaction(name) == "skip"]  # type: ignore[arg-type]
+        self.skips = [name for name in ("nan", "loss-spike") if run.reaction(name) == "skip"]
         self.skipped: list[int] = []
 
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:

@@ -1,4 +1,4 @@
-"""What is left of a run besides its checkpoints: the adapter or model, merged where asked, and a card that says where it comes from."""
+"""What is left of a run besides its checkpoints: the adapter or model, merged where asked, with a card of its origin."""
 
 from __future__ import annotations
 

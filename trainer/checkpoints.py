@@ -1,7 +1,7 @@
 """Saving while all ranks are there: written aside, settled by all ranks together, sealed, named, and old ones taken away.
 
-A rank that cannot save says so to the others, so that none of them waits; the half-written checkpoint is removed and training goes on.
-The second failure in a row ends the run, for then nothing would be kept of what it still does.
+A rank that cannot save says so to the others, so that none of them waits; the half-written checkpoint is removed and training goes
+on. The second failure in a row ends the run, for then nothing would be kept of what it still does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What looks at losses and says when something is wrong. Values in, findings out; what is done about one is the run file's choice."""
+"""What looks at losses and says when something is wrong. Values in, findings out; the run file chooses what is done."""
 
 from __future__ import annotations
 

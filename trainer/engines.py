@@ -1,7 +1,7 @@
 """The four engines, and the proof that the one that was asked for is the one that runs.
 
-An exit status proves nothing: Accelerate runs plain data parallelism without a word where FSDP does not apply. So each engine looks at
-the model as it will be trained, on every rank, before the first step, and refuses to train where it is not what was asked for.
+An exit status proves nothing: Accelerate runs plain data parallelism without a word where FSDP does not apply. So each engine looks
+at the model as it will be trained, on every rank, before the first step, and refuses to train where it is not what was asked for.
 """
 
 from __future__ import annotations
@@ -109,5 +109,5 @@ def engine(run: RunConfig, device: Device, together: Together) -> Engine:
     from trainer.engines_fsdp import FsdpEngine
 
     spec = run.engine_spec
-    kind = {"ddp": Engine, "fsdp": FsdpEngine}.get(spec.type, DeepSpeedEngine)
-    return kind(spec, run, device, together)
+    kinds: dict[str, type[Engine]] = {"ddp": Engine, "fsdp": FsdpEngine}
+    return kinds.get(spec.type, DeepSpeedEngine)(spec, run, device, together)

@@ -28,7 +28,7 @@ class Source:
 
 
 def survey(name: str, objective: str) -> Source:
-    """Read a source to its end. Raises DataRefused: unreadable, malformed rows with their lines, none at all, mixed or wrong formats."""
+    """Read a source to its end. Raises DataRefused: unreadable, malformed rows with lines, none at all, mixed formats."""
     bad: list[Problem] = []
     kinds: dict[str, Row] = {}
     total = digest.DataDigest()
@@ -68,7 +68,7 @@ def raise_for(name: str, objective: str, bad: list[Problem], kinds: dict[str, Ro
 
 
 def example(row: Row) -> dict[str, Any]:
-    """A row as TRL wants it. An instruction is learnt by its answer alone; of messages, all is learnt unless assistant_only_loss."""
+    """A row as TRL wants it. Of an instruction the answer is learnt, of messages all unless assistant_only_loss."""
     if row.kind == "preference":
         return {"prompt": row.prompt, "chosen": row.chosen, "rejected": row.rejected}
     if row.kind == "instruction":

@@ -29,7 +29,7 @@ class Work:
     lora: bool
 
     def a_token(self, length: int) -> float:
-        """Operations a token at sequences of `length`: 6 a parameter (4 for LoRA, whose base has no weight gradients), attention half."""
+        """Operations a token at sequences of `length`: 6 a parameter (LoRA 4: its base has no weight gradients), attention half."""
         forward = 2.0 * length * self.attention * self.layers  # scores and values, causal: half of 4 x length x width
         passes = 2 if self.lora else 3
         return 2.0 * passes * self.parameters + passes * forward

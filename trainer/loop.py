@@ -134,9 +134,9 @@ class Ours:
         return loss
 
 
-class SftLoop(Ours, SFTTrainer):
+class SftLoop(Ours, SFTTrainer):  # type: ignore[misc]
     """Supervised fine-tuning."""
 
 
-class DpoLoop(Ours, DPOTrainer):
+class DpoLoop(Ours, DPOTrainer):  # type: ignore[misc]
     """Preference optimisation."""

@@ -1,4 +1,4 @@
-"""How much memory a run needs on one GPU, before anything is loaded: an estimate from shapes, and what to change where it is too much.
+"""How much memory a run needs on one GPU, before anything is loaded: an estimate, and what to change where it is too much.
 
 Weights, gradients and optimizer are counted exactly; activations are counted for layers that keep each input of a linear layer and
 of a norm once, with attention that keeps no square matrix, and a loss that never holds all logits (but for DPO, which does).
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from trainer.spec import DeepSpeed, EngineSpec, Fsdp
+from trainer.spec import Ddp, DeepSpeed, EngineSpec, Fsdp
 
 GIB = 2**30
 CONTEXT = 1.0 * GIB  # CUDA context, NCCL buffers and cuBLAS workspaces
@@ -80,24 +80,22 @@ def estimate(shape: Shape, load: Load) -> Estimate:
 def _states(shape: Shape, load: Load) -> tuple[float, float, float]:
     """Weights, gradients, optimizer. Master values and adapters are fp32; full under ddp keeps everything in the compute width."""
     engine, frozen = load.engine, shape.parameters - shape.trainable
-    kind = engine.type
-    master = load.width if kind == "ddp" and not load.lora else 4
+    master = load.width if isinstance(engine, Ddp) and not load.lora else 4
     weights = float(frozen * load.width + shape.trainable * master)
     gradients, optimizer = float(shape.trainable * master), float(shape.trainable * master * ADAM)
-    if kind == "ddp":
+    if isinstance(engine, Ddp):
         return weights, gradients, optimizer
-    if kind == "deepspeed-zero2":
-        whole = float(shape.parameters * load.width)
-        optimizer = (shape.trainable * 4 * (ADAM + 1)) / load.world
-        return whole, shape.trainable * 4 / load.world, 0.0 if engine.offload_optimizer == "cpu" else optimizer
+    if isinstance(engine, DeepSpeed):
+        kept = 0.0 if engine.offload_optimizer == "cpu" else shape.trainable * 4 * (ADAM + 1) / load.world
+        if engine.stage == 2:
+            return float(shape.parameters * load.width), shape.trainable * 4 / load.world, kept
+        optimizer = kept * load.world
     gathered = 2 * shape.parameters / max(shape.layers, 1) * load.width  # the layer at work, and the next
-    share = [weights / load.world + gathered, gradients / load.world, optimizer / load.world]
-    if kind == "fsdp" and engine.cpu_offload:
-        share = [gathered, 0.0, 0.0]
-    if kind == "deepspeed-zero3":
-        share[2] = 0.0 if engine.offload_optimizer == "cpu" else share[2]
-        share[0] = gathered if engine.offload_param == "cpu" else share[0]
-    return share[0], share[1], share[2]
+    if isinstance(engine, Fsdp) and engine.cpu_offload:
+        return gathered, 0.0, 0.0
+    away = isinstance(engine, DeepSpeed) and engine.offload_param == "cpu"
+    held = 0.0 if away else weights / load.world
+    return held + gathered, gradients / load.world, optimizer / load.world
 
 
 def advice(shape: Shape, load: Load, card: int) -> list[str]:

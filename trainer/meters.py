@@ -1,4 +1,4 @@
-"""What one rank measures of its steps. Tensors are kept as they are and read when something is logged: reading waits for the GPU."""
+"""What one rank measures of its steps. Tensors are read when something is logged: reading waits for the GPU."""
 
 from __future__ import annotations
 

@@ -115,7 +115,8 @@ def _tokenizer(tokenizer: Any, embedding: int, path: Path) -> list[Problem]:
 def _template(tokenizer: Any, run: RunConfig, path: Path) -> list[Problem]:
     if tokenizer.chat_template or "chat_template_path" in run.extra:
         return []
-    what = f"{path}: the tokenizer has no chat template: put a chat_template.jinja beside it, or say extra: {{chat_template_path: FILE}}"
+    instead = "put a chat_template.jinja beside it, or say extra: {chat_template_path: FILE}"
+    what = f"{path}: the tokenizer has no chat template: {instead}"
     return [Problem("model", what)]
 
 

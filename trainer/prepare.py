@@ -1,4 +1,4 @@
-"""What has to be known before a model is loaded: the run, its model, its data, its values; refused with all that is wrong with them."""
+"""What has to be known before a model is loaded: the run, its model, its data, its values; refused with all that is wrong."""
 
 from __future__ import annotations
 

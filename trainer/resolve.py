@@ -22,8 +22,15 @@ from trainer.yaml_text import Document
 
 # fields of the config class that are not the user's: the trainer sets them itself
 OURS = frozenset(
-    ["output_dir", "deepspeed", "fsdp", "fsdp_config", "report_to", "save_strategy", "eval_strategy", "metric_for_best_model", "greater_is_better", "load_best_model_at_end", "save_only_model", "resume_from_checkpoint", "push_to_hub", "use_cpu", "ddp_backend", "ddp_timeout", "local_rank", "disable_tqdm", "logging_nan_inf_filter", "model_init_kwargs", "auto_find_batch_size", "ignore_data_skip", "restore_callback_states_from_checkpoint", "per_device_eval_batch_size", "save_on_each_node", "do_train", "do_eval", "do_predict", "run_name"]
-)
+    [
+        "output_dir", "deepspeed", "fsdp", "fsdp_config", "report_to", "save_strategy", "eval_strategy",
+        "metric_for_best_model", "greater_is_better", "load_best_model_at_end", "save_only_model", "resume_from_checkpoint",
+        "push_to_hub", "use_cpu", "ddp_backend", "ddp_timeout", "local_rank", "disable_tqdm", "logging_nan_inf_filter",
+        "model_init_kwargs", "auto_find_batch_size", "ignore_data_skip", "restore_callback_states_from_checkpoint",
+        "per_device_eval_batch_size", "save_on_each_node", "do_train", "do_eval", "do_predict", "run_name",
+        "activation_checkpointing", "placed_by_engine",
+    ]
+)  # fmt: skip
 # fields of run.yaml that have the library's own default where they are not said
 PASSED = (
     "lr_scheduler_type",
@@ -248,13 +255,16 @@ def _extra(work: _Resolver) -> tuple[dict[str, Any], list[Problem]]:
     values: dict[str, Any] = {}
     problems: list[Problem] = []
     types: Mapping[str, Any] = typing.get_type_hints(work.kind) if work.config.extra else {}
-    name_of_class = work.kind.__name__
+    library = next(base for base in work.kind.__mro__ if base.__module__.startswith("trl."))
+    objective = work.config.objective
     for name, text in work.config.extra.items():
         where = work.document.where(("extra", name), key=True)
         if name in OURS:
             problems.append(Problem(where, f"extra.{name} is set by the trainer itself: remove it"))
+        elif name in type(objective).model_fields:
+            problems.append(Problem(where, f"'{name}' is an option: say it as objective: {{type: {objective.type}, {name}: ...}}"))
         elif name not in work.library:
-            problems.append(Problem(where, f"'{name}' is no field of {name_of_class}{nearest(name, list(work.library))}"))
+            problems.append(Problem(where, f"'{name}' is no field of {library.__name__}{nearest(name, list(work.library))}"))
         else:
             try:
                 values[name] = TypeAdapter(types[name]).validate_python(text)

@@ -1,4 +1,4 @@
-"""result.json: what became of a run, sealed by rank 0. A launcher reads it; an exit status through torchrun says only zero or not."""
+"""result.json: what became of a run, sealed by rank 0. A launcher reads it; torchrun's exit status says only zero or not."""
 
 from __future__ import annotations
 

@@ -17,8 +17,12 @@ from trainer.spec import RunConfig
 log = logging.getLogger("trainer")
 # values that may change between a checkpoint and its resumption without another training coming of it
 FREE = frozenset(
-    ["per_device_train_batch_size", "per_device_eval_batch_size", "gradient_accumulation_steps", "gradient_checkpointing", "logging_steps", "save_steps", "eval_strategy", "eval_steps", "dataloader_num_workers", "dataloader_prefetch_factor", "dataloader_pin_memory", "dataset_num_proc"]
-)
+    [
+        "per_device_train_batch_size", "per_device_eval_batch_size", "gradient_accumulation_steps", "gradient_checkpointing",
+        "logging_steps", "save_steps", "eval_strategy", "eval_steps", "dataloader_num_workers", "dataloader_prefetch_factor",
+        "dataloader_pin_memory", "dataset_num_proc",
+    ]
+)  # fmt: skip
 
 
 def identity(run: RunConfig, resolved: Resolved, model: str, data: str, world: int) -> dict[str, Any]:

@@ -51,10 +51,10 @@ SLIPS = {
 }
 PAIRS = (("gradient_accumulation_steps", "effective_batch_size"), ("num_train_epochs", "max_steps"), ("bf16", "fp16"))
 _BOUNDS = {
-    "greater_than": "greater than {gt}",
-    "greater_than_equal": "at least {ge}",
-    "less_than": "less than {lt}",
-    "less_than_equal": "at most {le}",
+    "greater_than": "greater than {gt:g}",
+    "greater_than_equal": "at least {ge:g}",
+    "less_than": "less than {lt:g}",
+    "less_than_equal": "at most {le:g}",
 }
 _KINDS = {
     "int_parsing": "a whole number",
@@ -123,7 +123,10 @@ def _problem(document: Document, found: dict[str, Any]) -> Problem:
         return Problem(document.where(path, key=True), _unknown(path, _owner(found["loc"])))
     if kind == "missing":
         return Problem(document.where(path), f"'{found['loc'][-1]}' is missing")
-    return Problem(document.where(path), f"{'.'.join(map(str, path))}: {_sentence(kind, found['input'], context, found['msg'])}")
+    return Problem(
+        document.where(path, key="[key]" in found["loc"]),
+        f"{'.'.join(map(str, path))}: {_sentence(kind, found['input'], context, found['msg'])}",
+    )
 
 
 def _sentence(kind: str, value: Any, context: Mapping[str, Any], message: str) -> str:

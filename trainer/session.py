@@ -49,7 +49,7 @@ class Session:
         except TrainerError as error:
             status = error.exit_code
             self._failed("refused" if isinstance(error, Refused) else "failed", error.verdict, error.problems)
-        except Exception as error:  # a fault of ours or of a library: told in one line, with everything in the rank's log
+        except Exception as error:  # noqa: BLE001 - ours or a library's: told in one line, with everything in the rank's log
             status = 1
             traceback.print_exc(file=sys.stderr)
             self._failed("failed", verdict(error), (Problem("", f"{type(error).__name__}: {str(error).strip() or 'no message'}"),))

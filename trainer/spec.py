@@ -186,8 +186,8 @@ def batch_problem(config: RunConfig, world: int) -> str:
         return ""
     low = wanted // micro * micro
     near = f"{low} or {low + micro}" if low else str(micro)
-    plural = "" if world == 1 else "s"
-    return f"{wanted} is not a multiple of {config.per_device_train_batch_size} a device x {world} GPU{plural} = {micro}; nearest: {near}"
+    devices = f"{config.per_device_train_batch_size} a device x {world} GPU{'' if world == 1 else 's'}"
+    return f"{wanted} is not a multiple of {devices} = {micro}; nearest: {near}"
 
 
 def options(kind: type[BaseModel]) -> tuple[str, ...]:

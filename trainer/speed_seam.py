@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -17,8 +18,7 @@ def prepare(model: Any, engine: Engine) -> Any:
     """The model, made fast for its device, before an engine wraps it."""
     if not there():
         return model
-    from trainer import speed
-
+    speed = import_module("trainer.speed")
     return speed.prepare(
         model, method=engine.run.method.type, device=engine.device.kind, compile_layers=engine.device.kind == "cuda"
     )

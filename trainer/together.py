@@ -117,7 +117,7 @@ def _roll_call(ranks: Ranks, patience: float) -> Any:
 
     limit = timedelta(seconds=patience)
     try:
-        store, _, _ = next(iter(dist.rendezvous("env://", timeout=limit)))
+        store = _store(ranks, limit)
         store.set(f"present/{ranks.rank}", socket.gethostname())
         everybody = [f"present/{rank}" for rank in range(ranks.world)]
         store.wait(everybody, limit)
@@ -126,12 +126,22 @@ def _roll_call(ranks: Ranks, patience: float) -> Any:
     return store
 
 
+def _store(ranks: Ranks, limit: timedelta) -> Any:
+    """torchrun's store; where it has none for us, one at rank 0 that does not wait for the others before it says who is there."""
+    import torch.distributed as dist
+
+    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        return next(iter(dist.rendezvous("env://", timeout=limit)))[0]
+    host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    return dist.TCPStore(host, port, ranks.world, ranks.rank == 0, timeout=limit, wait_for_workers=False)
+
+
 def _absent(store: Any, ranks: Ranks, patience: float, error: Exception) -> str:
     if store is None:
         where = f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
         return f"rank {ranks.rank} found nobody at {where} within {patience:g} s ({str(error).splitlines()[0]})"
-    missing = [str(rank) for rank in range(ranks.world) if not store.check([f"present/{rank}"])]
-    return f"rank {', '.join(missing)} of {ranks.world} did not come within {patience:g} s: is it running, and can it reach the first node?"
+    missing = ", ".join(str(rank) for rank in range(ranks.world) if not store.check([f"present/{rank}"]))
+    return f"rank {missing} of {ranks.world} did not come within {patience:g} s: is it running, and does it reach the first node?"
 
 
 def finish() -> None:

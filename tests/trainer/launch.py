@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,6 +69,37 @@ class Site:
         process = self.start(file, ranks, *options, env=env)
         text, _ = process.communicate(timeout=300)
         return Done(self, file.stem, process.returncode, text)
+
+    def until(self, file: Path, condition: Callable[[], bool], ranks: int = 2, *options: str, how: str = "kill") -> str:
+        """Begin a run and end it as soon as `condition` holds: all its processes by SIGKILL, or a word for `stop_by`."""
+        process = self.start(file, ranks, *options)
+        limit = time.monotonic() + 120
+        while not condition():
+            if process.poll() is not None:
+                text, _ = process.communicate()
+                return f"ended by itself ({process.returncode}): {text[-1500:]}"
+            if time.monotonic() > limit:
+                how = "kill"
+                break
+            time.sleep(0.002)
+        if how == "kill":
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            self.stop_by(how, file.stem, process.pid)
+        text, _ = process.communicate(timeout=120)
+        return text if how != "kill" else ""
+
+    def stop_by(self, how: str, name: str, launcher: int) -> None:
+        """Ask a run to stop: by its file, or by a signal to one of its ranks."""
+        if how == "file":
+            (self.checkpoints(name) / "stop").touch()
+            return
+        children = Path(f"/proc/{launcher}/task/{launcher}/children").read_text(encoding="utf-8").split()
+        os.kill(int(children[-1]), signal.Signals[how])
+
+    def logged(self, name: str) -> int:
+        """The newest step that was logged, over all attempts; 0 before the first."""
+        return max(tiny.losses(self.logs(name)), default=0) if (self.logs(name) / "metrics.jsonl").exists() else 0
 
     def call(self, *words: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
         """The trainer as one process, without torchrun."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,12 @@ TEMPLATE = (
     "{% endgeneration %}{% else %}{{ m['content'] }}{{ eos_token }}{% endif %}{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
-WORDS = "red green blue one two three cat dog bird sky sea land 红 绿 蓝 一 二 三 猫 狗 鸟".split()
+WORDS = ["red", "green", "blue", "one", "two", "three", "cat", "dog", "bird", "sky", "sea", "land", *"红绿蓝一二三猫狗鸟"]
 SPECIAL = ["<pad>", "<eos>", "<unk>", "<|system|>", "<|user|>", "<|assistant|>"]
 
 
 def tokenizer() -> Any:
-    """Byte-level BPE, as Qwen2 and Llama 3 have it: Transformers rebuilds the tokenizer of a model type, so it has to be one of its kind."""
+    """Byte-level BPE, as Qwen2 has it: Transformers rebuilds the tokenizer of a model type, so it has to be of its kind."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -88,16 +87,22 @@ def run_file(path: Path, **values: Any) -> Path:
     return path
 
 
+def logged(logs: Path) -> list[tuple[int, str]]:
+    """(step, loss as hex) of everything that all attempts logged; a line that a kill cut off is left out."""
+    found = []
+    for line in (logs / "metrics.jsonl").read_text(encoding="utf-8").splitlines():
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        if "loss_hex" in entry:
+            found.append((entry["step"], entry["loss_hex"]))
+    return found
+
+
 def losses(logs: Path) -> dict[int, str]:
     """Each step's loss as hex, as the last attempt at the step logged it."""
-    lines = (logs / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    found = (json.loads(line) for line in lines)
-    return {entry["step"]: entry["loss_hex"] for entry in found if "loss_hex" in entry}
-
-
-def shares(held: Sequence[int], whole: int) -> list[float]:
-    """What each rank holds of the whole."""
-    return [round(part / whole, 3) for part in held]
+    return dict(logged(logs))
 
 
 def everything(root: Path) -> Path:
