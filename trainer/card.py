@@ -8,7 +8,8 @@ from typing import Any
 
 from trainer import checkpoint, durable
 from trainer.call import Call
-from trainer.model import Plan
+from trainer.errors import Problem, Stopped
+from trainer.model import Plan, finite
 from trainer.spec import RunConfig
 from trainer.together import Together
 
@@ -19,6 +20,8 @@ DROPPED = ("training_args.bin",)  # a pickle, of no use to who serves the model
 def publish(trainer: Any, call: Call, run: RunConfig, plan: Plan, about: dict[str, Any], together: Together) -> Path:
     """Write the trained model where it belongs, as a whole; called on every rank. Raises OSError on rank 0."""
     lora = run.method.type == "lora"
+    if together.any(not finite(trainer.model)):
+        raise Stopped(Problem("", "the trained weights are not finite numbers: they are not published"))
     target = call.output(lora)
     aside = target.with_name(f".{target.name}.saving")
     if together.rank == 0:

@@ -41,7 +41,7 @@ class Checkpoints:
         """One checkpoint of the step that was just done. `write(ROOT)` makes ROOT/checkpoint-STEP; called on every rank."""
         began, step = time.perf_counter(), int(trainer.state.global_step)
         if self.together.any(not self.healthy()):
-            log.warning("step %d is not saved: its loss is not a finite number", step)
+            log.warning("step %d is not saved: its weights are not finite numbers", step)
             return
         folder = checkpoint.aside(self.root, step)
         settled: dict[str, tuple[int, str]] = {}

@@ -41,6 +41,7 @@ class Ours:
     optimizer: Any
     lr_scheduler: Any
     accelerator: Any
+    control: Any
 
     def __init__(self, parts: Parts, **given: Any) -> None:
         self.parts = parts
@@ -67,6 +68,13 @@ class Ours:
         norm = self.parts.engine.clip(self, model, self.args.max_grad_norm)
         return super()._clip_grad_norm(model) if norm is None else norm  # type: ignore[misc]
 
+    def _run_epoch(self, **given: Any) -> None:
+        """Transformers takes one step before it looks whether a resumed run had done them all."""
+        if self.state.global_step >= self.state.max_steps:
+            self.control.should_training_stop = True
+            return
+        super()._run_epoch(**given)  # type: ignore[misc]
+
     # -- resuming
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
@@ -85,6 +93,14 @@ class Ours:
             return
         # dropout of other ranks cannot be continued: every rank begins a stream that is its own and repeatable
         set_seed((self.args.seed * 1_000_003 + self.state.global_step * 1_009 + self.args.process_index) % 2**32)
+
+    def evaluate(self, *args: Any, **kwargs: Any) -> Any:
+        """Random numbers that an evaluation draws (its loader does) are none of the training's: a resumed run draws none."""
+        import torch
+
+        devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
+        with torch.random.fork_rng(devices=devices):
+            return super().evaluate(*args, **kwargs)  # type: ignore[misc]
 
     # -- saving
 

@@ -197,6 +197,13 @@ def adapter(method: Lora) -> Any:
     )
 
 
+def finite(model: Any) -> bool:
+    """Whether every trained value that this rank holds, whole or a shard of it, is a finite number."""
+    held = (p for p in model.parameters() if p.requires_grad)
+    parts = (p.to_local() if hasattr(p, "to_local") else getattr(p, "ds_tensor", p) for p in held)
+    return all(bool(part.detach().isfinite().all()) for part in parts)
+
+
 def versions() -> dict[str, str]:
     """The libraries that a result depends on."""
     from importlib.metadata import version

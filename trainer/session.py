@@ -158,7 +158,7 @@ class Session:
         telemetry = Telemetry(call.logs, call.name, together.rank, self._port(), call.metrics_address)
         kept = Checkpoints(call.checkpoints, together, about, run.save_total_limit, call.keep_every)
         detect = Detect(run, together, meters)
-        kept.healthy = lambda: not meters.bad()
+        kept.healthy = lambda: model.finite(self.trainer.model)
 
         def saved(seconds: float) -> None:
             meters.away(seconds)

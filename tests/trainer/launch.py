@@ -71,7 +71,7 @@ class Site:
         return Done(self, file.stem, process.returncode, text)
 
     def until(self, file: Path, condition: Callable[[], bool], ranks: int = 2, *options: str, how: str = "kill") -> str:
-        """Begin a run and end it as soon as `condition` holds: all its processes by SIGKILL, or a word for `stop_by`."""
+        """Begin a run and end it as soon as `condition` holds: all its ranks by SIGKILL, or a word for `stop_by`."""
         process = self.start(file, ranks, *options)
         limit = time.monotonic() + 120
         while not condition():
@@ -83,7 +83,7 @@ class Site:
                 break
             time.sleep(0.002)
         if how == "kill":
-            os.killpg(process.pid, signal.SIGKILL)
+            kill(process.pid)
         else:
             self.stop_by(how, file.stem, process.pid)
         text, _ = process.communicate(timeout=120)
@@ -94,8 +94,7 @@ class Site:
         if how == "file":
             (self.checkpoints(name) / "stop").touch()
             return
-        children = Path(f"/proc/{launcher}/task/{launcher}/children").read_text(encoding="utf-8").split()
-        os.kill(int(children[-1]), signal.Signals[how])
+        os.kill(workers(launcher)[-1], signal.Signals[how])
 
     def logged(self, name: str) -> int:
         """The newest step that was logged, over all attempts; 0 before the first."""
@@ -136,6 +135,17 @@ class Done:
     @property
     def log(self) -> str:
         return (self.site.logs(self.name) / "train.log").read_text(encoding="utf-8")
+
+
+def workers(launcher: int) -> list[int]:
+    """The ranks that torchrun started; each is in a session of its own."""
+    return [int(pid) for pid in Path(f"/proc/{launcher}/task/{launcher}/children").read_text(encoding="utf-8").split()]
+
+
+def kill(launcher: int) -> None:
+    """All ranks and torchrun at once, as when a node loses its power."""
+    for pid in (*workers(launcher), launcher):
+        os.kill(pid, signal.SIGKILL)
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:

