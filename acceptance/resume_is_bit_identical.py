@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from acceptance.claims import Claims, say
 from tests.trainer import tiny
@@ -33,7 +34,7 @@ def weights(here: Site, name: str) -> str:
     return " ".join(file_digest(path) for path in sorted(found))
 
 
-def file(here: Site, name: str, engine: str, **more: object) -> Path:
+def file(here: Site, name: str, engine: str, **more: Any) -> Path:
     method = more.pop("method", LORA if engine in ("ddp", "deepspeed-zero2") else "full")
     return here.run_file(name, engine=engine, method=method, max_steps=STEPS, save_steps=SAVE, save_total_limit=20, **more)
 

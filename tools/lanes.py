@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from lab import Lab, LabConfig
 from tools import train_env
 from tools.sources import ROOT
 
-MARKS = {"fast": "not lab and not deep and not train", "train": "train", "lab": "lab and not deep", "deep": "deep"}
+MARKS = {"fast": "not lab and not deep and not train", "train": "train and not lab and not deep", "lab": "lab and not deep", "deep": "deep"}
 ACCEPTANCE, TRAIN = "acceptance", "train"
 LANES = (*MARKS, ACCEPTANCE)
 NEED_LAB = ("lab", "deep", ACCEPTANCE)  # a deep matrix or a promise may boot nodes
@@ -113,7 +113,7 @@ def run_lane(lane: str, arguments: Sequence[str]) -> int:
         return RED
     say(f"lane {lane} ...")
     began = time.monotonic()
-    runs = {ACCEPTANCE: run_acceptance, TRAIN: lambda: run_trainer(arguments)}
+    runs: dict[str, Callable[[], int]] = {ACCEPTANCE: run_acceptance, TRAIN: lambda: run_trainer(arguments)}
     status = runs.get(lane, lambda: run_tests(lane, arguments))()
     say(f"lane {lane}: {'passed' if status == 0 else f'RED (exit {status})'}, {time.monotonic() - began:.1f} s")
     return status

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from transformers import set_seed
-from trl import DPOTrainer, SFTTrainer
+from trl import DPOTrainer
 
-from trainer import speed_seam
+from trainer import speed
 from trainer.checkpoints import Checkpoints
 from trainer.engines import Engine, Proof
+from trainer.loss import FusedLossTrainer
 from trainer.meters import Meters
 
 log = logging.getLogger("trainer")
@@ -29,6 +30,7 @@ class Parts:
         self.engine, self.checkpoints, self.meters = engine, checkpoints, meters
         self.world_changed = world_changed  # the world size of the checkpoint that is resumed, where it is another one
         self.proof: Proof | None = None
+        self.speed: dict[str, Any] = {}
 
 
 class Ours:
@@ -56,8 +58,10 @@ class Ours:
 
     def _prepare_for_training(self, max_steps: Any, train_dataloader: Any, resume_from_checkpoint: Any) -> Any:
         engine = self.parts.engine
-        self.model = speed_seam.prepare(self.model, engine)
-        self.model_wrapped = self.model
+        done = speed.apply(self, method=engine.run.method.type, engine=engine.name, device=engine.device.kind)
+        self.parts.speed = done.resolved()
+        for name, choice in self.parts.speed.items():
+            log.info("%s = %s  (%s)", name, choice["value"], choice["why"])
         engine.shard(self.model)
         prepared = super()._prepare_for_training(max_steps, train_dataloader, resume_from_checkpoint)  # type: ignore[misc]
         self.parts.proof = engine.prove(self)
@@ -150,7 +154,7 @@ class Ours:
         return loss
 
 
-class SftLoop(Ours, SFTTrainer):  # type: ignore[misc]
+class SftLoop(Ours, FusedLossTrainer):
     """Supervised fine-tuning."""
 
 

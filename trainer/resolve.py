@@ -15,6 +15,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from trainer import speed
 from trainer.device import Device
 from trainer.errors import Problem, Refused, nearest
 from trainer.spec import RunConfig, batch_problem
@@ -136,6 +137,7 @@ def resolve(config: RunConfig, document: Document, kind: type[Any], device: Devi
         work.show(f"detectors.{name}", config.reaction(name), work.said("detectors", name) or "our default")  # type: ignore[arg-type]
     for name, value in _extra(work)[0].items():
         work.use(name, value, work.said("extra", name))
+    _speed(work, device)
     return Resolved(work.arguments, tuple(work.settings))
 
 
@@ -248,6 +250,16 @@ def _evaluation(work: _Resolver) -> None:
         work.use("eval_steps", config.eval_steps, work.said("eval_steps"))
     else:
         work.use("eval_strategy", "epoch", "our default")
+
+
+def _speed(work: _Resolver, device: Device) -> None:
+    """What `speed` wants of the library's config, where nobody said another thing."""
+    packing = bool(work.arguments.get("packing"))
+    cuda = device.kind == "cuda"
+    micro, length = work.config.per_device_train_batch_size, work.config.max_length
+    for name, value in speed.arguments(device.kind, packing=packing, compile_layers=cuda, batch=micro, max_length=length).items():
+        if name not in work.arguments and name not in OURS and name != "optim":
+            work.use(name, value, "our default, for speed")
 
 
 def _extra(work: _Resolver) -> tuple[dict[str, Any], list[Problem]]:

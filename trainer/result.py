@@ -26,6 +26,7 @@ class Result:
     output: str = ""
     metrics: dict[str, Any] = field(default_factory=dict)
     proof: dict[str, Any] = field(default_factory=dict)
+    speed: dict[str, Any] = field(default_factory=dict)
     run: dict[str, Any] = field(default_factory=dict)
     started: float = 0.0
     ended: float = 0.0

@@ -197,6 +197,7 @@ class Session:
     def _finish(self, found: Prepared, about: dict[str, Any], metrics: dict[str, Any], together: Together) -> None:
         state = self.trainer.state
         self.result.proof = self.trainer.parts.proof.data()
+        self.result.speed = self.trainer.parts.speed
         self.result.run = {name: about[name] for name in ("identity", "environment", "versions", "commit", "stack")}
         evaluated = next((dict(entry) for entry in reversed(state.log_history) if "eval_loss" in entry), {})
         self.result.metrics = {**metrics, **{k: v for k, v in evaluated.items() if k.startswith("eval_")}}

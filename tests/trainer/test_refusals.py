@@ -8,6 +8,7 @@ import random
 import shutil
 import socket
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ def change_config(folder: Path, name: str = "config.json", **values: Any) -> Non
     (folder / name).write_text(json.dumps({**config, **values}))
 
 
-MODELS = {
+MODELS: dict[str, tuple[Callable[[Path], object], str]] = {
     "no such folder": (shutil.rmtree, "there is no folder"),
     "no config": (lambda m: (m / "config.json").unlink(), "has no config.json: it is no Transformers model"),
     "no weights": (lambda m: (m / "model.safetensors").unlink(), "has no *.safetensors"),

@@ -144,7 +144,7 @@ def test_the_defaults_are_the_site_s(tmp_path: Path) -> None:
     assert (run.per_device_train_batch_size, run.max_length, run.save_total_limit) == (1, 4096, 3)
     assert run.engine_spec.type == "ddp"
     assert isinstance(load(tmp_path, f"{GOOD}method: full\n").engine_spec, Fsdp)
-    assert [run.reaction(name) for name in ("nan", "loss-spike", "stalled-loss")] == ["stop", "warn", "warn"]  # type: ignore[arg-type]
+    assert [run.reaction(name) for name in ("nan", "loss-spike", "stalled-loss")] == ["stop", "warn", "warn"]
 
 
 def test_what_was_typed_is_what_is_meant(tmp_path: Path) -> None:
