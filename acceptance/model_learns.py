@@ -74,7 +74,8 @@ def paths(package: Path) -> dict[str, str]:
 def right(found: list[str]) -> int:
     """Answers that have the form, the node and the number."""
     expected = [(node, str(gpus)) for node, gpus in zip(UNSEEN, (8, 4, 2, 1), strict=True)]
-    return sum(bool(m := WANTED.fullmatch(text)) and m.groups() == want for text, want in zip(found, expected, strict=True))
+    told = [match.groups() if (match := WANTED.fullmatch(text)) else () for text in found]
+    return sum(one == want for one, want in zip(told, expected, strict=True))
 
 
 def main() -> int:

@@ -8,6 +8,7 @@ ranks goes on where that is sound, and is refused with the reason where not.
 from __future__ import annotations
 
 import random
+import subprocess
 import sys
 import tempfile
 import time
@@ -19,6 +20,7 @@ from acceptance.claims import Claims, say
 from tests.trainer import tiny
 from tests.trainer.launch import Site, site
 from tools import train_env
+from trainer import checkpoint
 from trainer.durable import file_digest
 
 ENGINES = ("ddp", "fsdp", "deepspeed-zero2", "deepspeed-zero3")
@@ -104,6 +106,32 @@ def damaged(claims: Claims, here: Site) -> None:
     claims.check("and still comes to the same bits", done.status == 0 and done.losses == whole, f"{len(done.losses)} losses")
 
 
+def full_disk(claims: Claims, here: Site) -> None:
+    """A file system that has room for two checkpoints, and later for all."""
+    name = "ddp-full-disk"
+    run = file(here, name, "ddp")
+    root = here.checkpoints(name)
+    root.mkdir(parents=True)
+    subprocess.run(("mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(root)), check=True)
+    try:
+        done = here.train(run)
+        found, told = done.result, done.log
+        choice = checkpoint.newest(root)
+        claims.check(
+            "a full disk is said, and ends the run the second time",
+            (found["status"], found["verdict"]) == ("failed", "storage") and "training goes on, the next save is tried" in told,
+            found["problems"][0][-150:] if found["problems"] else found["status"],
+        )
+        sound = choice.found is not None and not choice.skipped and not list(root.glob(".checkpoint-*"))
+        claims.check("nothing half-written is left", sound, f"newest is {choice.found.path.name if choice.found else None}")
+        subprocess.run(("mount", "-o", "remount,size=64m", str(root)), check=True)
+        done = here.train(run)
+        same = done.losses == tiny.losses(here.logs("ddp-whole"))
+        claims.check("with room it goes on to the same bits", done.status == 0 and same, f"{len(done.losses)} losses")
+    finally:
+        subprocess.run(("umount", str(root)), check=True)
+
+
 def other_world(claims: Claims, here: Site) -> None:
     """Two ranks to one and one to two; the same rows a step (of 96 rows, so that no epoch has to be filled up for two ranks)."""
     for engine in ("ddp", "fsdp"):
@@ -151,6 +179,7 @@ def main(engines: Sequence[str]) -> int:
             killed(claims, here, engine)
         say("damaged")
         damaged(claims, here)
+        full_disk(claims, here)
         say("another number of ranks")
         other_world(claims, here)
         refused(claims, here)

@@ -1,4 +1,4 @@
-"""Saving while all ranks are there: written aside, settled by all ranks together, sealed, named, and old ones taken away.
+"""Saving: written aside while training waits; brought to the disk, sealed and named by all ranks while it goes on.
 
 A rank that cannot save says so to the others, so that none of them waits; the half-written checkpoint is removed and training goes
 on. The second failure in a row ends the run, for then nothing would be kept of what it still does.
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 import shutil
+import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,51 +26,83 @@ log = logging.getLogger("trainer")
 
 @dataclass(slots=True)
 class Checkpoints:
-    """`about` is sealed into each one; `last`, `every`: what retention keeps beside the best."""
+    """`about` is sealed into each one; `last`, `every`: what retention keeps beside the best.
+
+    `together` is the group that training agrees by, `beside` another one for what goes on beside training.
+    """
 
     root: Path
     together: Together
+    beside: Together
     about: Mapping[str, Any]
     last: int
     every: int = 0
     healthy: Callable[[], bool] = lambda: True
-    on_saved: Callable[[float], None] = lambda seconds: None
+    on_held: Callable[[float], None] = lambda seconds: None
+    on_sealed: Callable[[float], None] = lambda seconds: None
     failures: int = 0
-    written: list[int] = field(default_factory=list)
+    _sealing: Sealing | None = None
 
     def save(self, trainer: Any, write: Callable[[Path], None]) -> None:
-        """One checkpoint of the step that was just done. `write(ROOT)` makes ROOT/checkpoint-STEP; called on every rank."""
+        """One checkpoint of the step that was just done. `write(ROOT)` makes ROOT/checkpoint-STEP; called on every rank.
+
+        Training is held up until the libraries have written; what they wrote is brought to the disk and sealed beside it.
+        """
+        self.wait()
         began, step = time.perf_counter(), int(trainer.state.global_step)
         if self.together.any(not self.healthy()):
             log.warning("step %d is not saved: its weights are not finite numbers", step)
             return
         folder = checkpoint.aside(self.root, step)
-        settled: dict[str, tuple[int, str]] = {}
-        phases: tuple[Callable[[], None], ...] = (
+        error = self._all(
+            self.together,
             lambda: self._clear(folder, _bytes(trainer)),
             lambda: write(folder),
             lambda: self._first(lambda: _lift(folder, step)),
-            lambda: settled.update(checkpoint.settle(folder, self._mine(folder))),
-            lambda: self._seal(folder, step, settled),
-            lambda: self._first(lambda: self._named(step, trainer.state.best_global_step)),
         )
-        error = next((found for phase in phases if (found := self._attempt(phase))), "")
+        held = time.perf_counter() - began
+        self.on_held(held)
         if error:
             self._failed(error, folder, step)
             return
-        self.failures = 0
-        self.written.append(step)
-        self.on_saved(time.perf_counter() - began)
-        log.info("saved checkpoint-%d in %.2f s", step, time.perf_counter() - began)
+        self._sealing = Sealing(self, folder, step, trainer.state.best_global_step, held)
+        self._sealing.start()
 
-    def _attempt(self, action: Callable[[], None]) -> str:
+    def wait(self) -> None:
+        """Until the last one is sealed. Raises StorageFailed where it was the second in a row that failed."""
+        if self._sealing is None:
+            return
+        sealing, self._sealing = self._sealing, None
+        sealing.join()
+        if sealing.fault is not None:
+            raise sealing.fault
+        if sealing.error:
+            self._failed(sealing.error, sealing.folder, sealing.step)
+        else:
+            self.failures = 0
+
+    def settle(self, folder: Path, step: int, best: int | None) -> str:
+        """Bring a written folder to the disk, seal and name it; what went wrong on any rank."""
+        settled: dict[str, tuple[int, str]] = {}
+        return self._all(
+            self.beside,
+            lambda: settled.update(checkpoint.settle(folder, self._mine(folder))),
+            lambda: self._seal(folder, step, settled),
+            lambda: self._first(lambda: self._named(step, best)),
+        )
+
+    def _all(self, group: Together, *phases: Callable[[], None]) -> str:
+        """One after another, until one fails on any rank."""
+        return next((found for phase in phases if (found := self._attempt(group, phase))), "")
+
+    def _attempt(self, group: Together, action: Callable[[], None]) -> str:
         """Do it on every rank; what went wrong on any of them, the same text on all."""
         mine = ""
         try:
             action()
         except (OSError, RuntimeError) as error:  # torch reports a full disk as RuntimeError
             mine = f"rank {self.together.rank}: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
-        return "; ".join(filter(None, self.together.gather(mine)))
+        return "; ".join(filter(None, group.gather(mine)))
 
     def _first(self, action: Callable[[], None]) -> None:
         if self.together.rank == 0:
@@ -89,7 +122,7 @@ class Checkpoints:
             raise OSError(f"the disk is full: {free / 2**20:,.1f} MiB are free, a checkpoint has {needed / 2**20:,.1f} MiB")
 
     def _seal(self, folder: Path, step: int, settled: Mapping[str, tuple[int, str]]) -> None:
-        files = {name: what for part in self.together.gather(dict(settled)) for name, what in part.items()}
+        files = {name: what for part in self.beside.gather(dict(settled)) for name, what in part.items()}
         self._first(lambda: checkpoint.seal(folder, step, {**self.about, "saved": time.time()}, files))
 
     def _named(self, step: int, best: int | None) -> None:
@@ -125,6 +158,28 @@ class Checkpoints:
             folder.mkdir(parents=True, exist_ok=True)
             trainer.model.config.save_pretrained(folder)
             trainer.processing_class.save_pretrained(folder)
+
+
+class Sealing(threading.Thread):
+    """What is done with a written checkpoint while training goes on. `error` is the same on all ranks; `fault` is one of ours."""
+
+    def __init__(self, checkpoints: Checkpoints, folder: Path, step: int, best: int | None, held: float) -> None:
+        super().__init__(name=f"sealing-{step}", daemon=True)
+        self.checkpoints, self.folder, self.step, self.best, self.held = checkpoints, folder, step, best, held
+        self.error = ""
+        self.fault: Exception | None = None
+
+    def run(self) -> None:
+        """Everything is kept for who waits."""
+        began = time.perf_counter()
+        try:
+            self.error = self.checkpoints.settle(self.folder, self.step, self.best)
+        except Exception as fault:  # noqa: BLE001 - raised again in the thread that waits
+            self.fault = fault
+            return
+        if not self.error:
+            self.checkpoints.on_sealed(self.held)
+            log.info("saved checkpoint-%d: held up %.2f s, sealed in %.2f s", self.step, self.held, time.perf_counter() - began)
 
 
 def _bytes(trainer: Any) -> int:

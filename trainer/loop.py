@@ -124,6 +124,10 @@ class Ours:
 
         self.parts.checkpoints.save(self, write)
 
+    def _finalize_training(self, trial: Any, num_train_samples: Any, start_time: Any) -> Any:
+        self.parts.checkpoints.wait()  # a run that is done, or was stopped, has its last checkpoint
+        return super()._finalize_training(trial, num_train_samples, start_time)  # type: ignore[misc]
+
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
         """The adapter or the model, whole; beside shards, only what is small."""
         engine = self.parts.engine

@@ -17,7 +17,7 @@ from trainer.checkpoint import Sealed
 from trainer.checkpoints import Checkpoints
 from trainer.device import Device, Ranks, device
 from trainer.engines import Engine, engine
-from trainer.errors import Problem, Refused, TrainerError
+from trainer.errors import Problem, Refused, Stopped, StorageFailed, TrainerError
 from trainer.flops import Work
 from trainer.meters import Meters
 from trainer.prepare import Prepared
@@ -48,6 +48,7 @@ class Session:
             self._train()
         except TrainerError as error:
             status = error.exit_code
+            self._let_seal(error)
             self._failed("refused" if isinstance(error, Refused) else "failed", error.verdict, error.problems)
         except Exception as error:  # noqa: BLE001 - ours or a library's: told in one line, with everything in the rank's log
             status = 1
@@ -57,6 +58,14 @@ class Session:
         if status == 0:
             finish()
         return status
+
+    def _let_seal(self, error: TrainerError) -> None:
+        """A detector stops all ranks at once: what they saved before is worth waiting for."""
+        if isinstance(error, Stopped) and self.trainer is not None:
+            try:
+                self.trainer.parts.checkpoints.wait()
+            except StorageFailed as other:
+                log.error("%s", other)
 
     def _forget_result(self) -> None:
         """What an earlier run came to is not this one's."""
@@ -76,12 +85,20 @@ class Session:
         if self.ranks.rank == 0:
             found = checkpoint.steps(self.call.checkpoints)
             self.result.checkpoint = str(checkpoint.named(self.call.checkpoints, found[0])) if found else ""
-            path = result.write(self.call.checkpoints, self.result)
+            path = self._written()
             log.info("%s%s: %s", self.result.status, f" ({self.result.verdict})" if self.result.verdict else "", path)
         elif self.result.status in ("failed", "refused"):
             durable.write(
                 self.call.logs / f"failure-rank-{self.ranks.rank}.json", durable.sealed({"problems": self.result.problems})
             )
+
+    def _written(self) -> Path:
+        """Beside the checkpoints; beside the logs where that disk takes nothing more."""
+        try:
+            return result.write(self.call.checkpoints, self.result)
+        except OSError as error:
+            log.error("result.json cannot be written to %s: %s", self.call.checkpoints, error.strerror)
+            return result.write(self.call.logs, self.result)
 
     # -- training
 
@@ -156,15 +173,10 @@ class Session:
         work = Work(found.plan.shape.parameters, found.plan.shape.layers, found.plan.attention, run.method.type == "lora")
         meters = Meters(work, chosen.device.name, run.max_length)
         telemetry = Telemetry(call.logs, call.name, together.rank, self._port(), call.metrics_address)
-        kept = Checkpoints(call.checkpoints, together, about, run.save_total_limit, call.keep_every)
+        kept = Checkpoints(call.checkpoints, together, together.beside(), about, run.save_total_limit, call.keep_every)
         detect = Detect(run, together, meters)
         kept.healthy = lambda: model.finite(self.trainer.model)
-
-        def saved(seconds: float) -> None:
-            meters.away(seconds)
-            telemetry.saved(seconds)
-
-        kept.on_saved = saved
+        kept.on_held, kept.on_sealed = meters.away, telemetry.saved
         self.stopper, self.telemetry, self.detect = StopTogether(self.stop, together), telemetry, detect
         given: dict[str, Any] = {
             "model": weights,

@@ -25,7 +25,7 @@ class Together:
     """The group of all ranks. Every method is called by all of them, at the same place."""
 
     def __init__(self, ranks: Ranks, group: Any) -> None:
-        self.rank, self.world = ranks.rank, ranks.world
+        self._ranks, self.rank, self.world = ranks, ranks.rank, ranks.world
         self._group = group
 
     def most(self, values: Sequence[int]) -> list[int]:
@@ -73,6 +73,12 @@ class Together:
             kind, problems, verdict = found[1]
             raise kind(problems, verdict)
         return found[0]
+
+    def beside(self) -> Together:
+        """Another group of the same ranks, for a thread of its own: what is agreed in one never waits for the other."""
+        import torch.distributed as dist
+
+        return Together(self._ranks, dist.new_group(backend="gloo"))
 
     def barrier(self) -> None:
         """Wait until all are here."""

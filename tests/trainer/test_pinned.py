@@ -46,6 +46,7 @@ CALLS = {
         "self._init_training_state(",
         "self._prepare_for_training(",
         "self._run_epoch(\n                model=model,",
+        "self._finalize_training(",
     ],
     "_prepare_for_training": [
         "self.create_optimizer()",
