@@ -17,7 +17,12 @@ from lab import Lab, LabConfig
 from tools import train_env
 from tools.sources import ROOT
 
-MARKS = {"fast": "not lab and not deep and not train", "train": "train and not lab and not deep", "lab": "lab and not deep", "deep": "deep"}
+MARKS = {
+    "fast": "not lab and not deep and not train",
+    "train": "train and not lab and not deep",
+    "lab": "lab and not deep",
+    "deep": "deep",
+}
 ACCEPTANCE, TRAIN = "acceptance", "train"
 LANES = (*MARKS, ACCEPTANCE)
 NEED_LAB = ("lab", "deep", ACCEPTANCE)  # a deep matrix or a promise may boot nodes

@@ -20,8 +20,8 @@ class Device:
 
     @property
     def backend(self) -> str:
-        """What its ranks talk through."""
-        return "nccl" if self.kind == "cuda" else "gloo"
+        """What its ranks talk through; values that are offloaded to the CPU are reduced there."""
+        return "cpu:gloo,cuda:nccl" if self.kind == "cuda" else "gloo"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import sys
 import traceback
@@ -39,12 +40,12 @@ class Session:
         self.result = Result("failed", started=began)
         self.stop = Stop(call.stop_file)
         self.trainer: Any = None
+        self._others = False  # whether what is below `checkpoints` is another run's that is at work
 
     def run(self) -> int:
         """Train; the exit status."""
         status = 0
         try:
-            self._forget_result()
             self._train()
         except TrainerError as error:
             status = error.exit_code
@@ -70,7 +71,7 @@ class Session:
     def _forget_result(self) -> None:
         """What an earlier run came to is not this one's."""
         path = self.call.checkpoints / result.NAME
-        if self.ranks.rank == 0 and path.exists():
+        if path.exists():
             path.replace(path.with_name("result.previous.json"))
 
     def _failed(self, status: result.Status, why: str, problems: tuple[Problem, ...]) -> None:
@@ -83,17 +84,33 @@ class Session:
         if self.trainer is not None:
             self.result.step, self.result.max_steps = self.trainer.state.global_step, self.trainer.state.max_steps
         if self.ranks.rank == 0:
+            self._ask_others()
             found = checkpoint.steps(self.call.checkpoints)
             self.result.checkpoint = str(checkpoint.named(self.call.checkpoints, found[0])) if found else ""
             path = self._written()
             log.info("%s%s: %s", self.result.status, f" ({self.result.verdict})" if self.result.verdict else "", path)
         elif self.result.status in ("failed", "refused"):
-            durable.write(
-                self.call.logs / f"failure-rank-{self.ranks.rank}.json", durable.sealed({"problems": self.result.problems})
-            )
+            told = {"verdict": self.result.verdict, "problems": self.result.problems}
+            durable.write(self._failure_of(self.ranks.rank), durable.sealed(told))
+
+    def _failure_of(self, rank: int) -> Path:
+        return self.call.logs / f"failure-rank-{rank}.json"
+
+    def _ask_others(self) -> None:
+        """A rank that lost the others says why they went, where they could say it."""
+        if self.result.verdict != "network":
+            return
+        for path in (path for path in map(self._failure_of, range(1, self.ranks.world)) if path.exists()):
+            told = durable.unsealed(path.read_text(encoding="utf-8"))
+            if told and told["verdict"] != "network":
+                self.result.verdict = told["verdict"]
+                self.result.problems = [f"{path.stem.removeprefix('failure-')}: {problem}" for problem in told["problems"]]
+                return
 
     def _written(self) -> Path:
         """Beside the checkpoints; beside the logs where that disk takes nothing more."""
+        if self._others:
+            return result.write(self.call.logs / "refused", self.result)
         try:
             return result.write(self.call.checkpoints, self.result)
         except OSError as error:
@@ -103,6 +120,7 @@ class Session:
     # -- training
 
     def _train(self) -> None:
+        self._failure_of(self.ranks.rank).unlink(missing_ok=True)
         run, document = run_file.load(self.call.run)
         here = device(self.ranks.local)
         together = join(self.ranks, here, self.call.patience)
@@ -124,12 +142,24 @@ class Session:
         self._finish(found, about, dict(outcome.metrics), together)
 
     def _resumed(self, chosen: Engine, about: dict[str, Any]) -> Sealed | None:
-        self.call.checkpoints.mkdir(parents=True, exist_ok=True)
+        self._alone()
         sealed = resume.choose(self.call.checkpoints, self.call.resume)
         if sealed is not None:
             resume.hold(sealed, about["identity"], chosen)
         checkpoint.sweep(self.call.checkpoints)
         return sealed
+
+    def _alone(self) -> None:
+        """One run at a time writes these checkpoints; the lock goes with the process."""
+        self.call.checkpoints.mkdir(parents=True, exist_ok=True)
+        self._lock = (self.call.checkpoints / ".lock").open("w")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            what = "another run writes its checkpoints there: wait for it, or give this one another --name"
+            self._others = True
+            raise Refused(Problem(str(self.call.checkpoints), what)) from error
+        self._forget_result()
 
     def _say_resumed(self, sealed: Sealed | None, changed: int | None, about: dict[str, Any]) -> None:
         if sealed is None:

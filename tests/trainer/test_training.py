@@ -147,6 +147,33 @@ def test_zero3_is_partitioned_and_is_refused_on_one_rank(here: Site) -> None:
     assert "ds_to_universal" in found["problems"][0]
 
 
+def test_a_second_run_of_the_name_is_refused_while_the_first_is_at_work(here: Site) -> None:
+    run = here.run_file("twice", engine="ddp", max_steps=5000, save_steps=5)
+    second: list[Done] = []
+
+    def both() -> bool:
+        if here.logged("twice") >= 1:
+            second.append(here.train(run, 1))
+        return bool(second)
+
+    assert here.until(run, both, 1) == ""
+    assert second[0].status != 0
+    assert "another run writes its checkpoints there" in second[0].log
+    assert not (here.checkpoints("twice") / "result.json").exists()  # it is the first one's to write
+
+
+def test_a_rank_that_fails_alone_says_why(here: Site) -> None:
+    """The second rank cannot write its heartbeat; the first sees only that it is gone."""
+    name = "one-fails"
+    (here.logs(name) / "heartbeat-rank-1.json").mkdir(parents=True)
+    done = here.train(here.run_file(name, engine="ddp"))
+    assert done.status != 0
+    found = done.result
+    assert found["status"] == "failed"
+    assert found["problems"][0].startswith("rank-1: IsADirectoryError: "), found
+    assert "Traceback" in (here.logs(name) / "rank-1.log").read_text()
+
+
 NAN = [
     # what the run file says of nan -> status, verdict
     ("stop", "failed", "diverged"),
