@@ -34,7 +34,9 @@ def main(argv: list[str]) -> int:
 
 
 def show(call: Call) -> int:
-    """The dry run."""
+    """The dry run, said once; exit status 1 where it does not fit."""
+    if ranks().rank:
+        return 0
     here = device(0)
     quiet(here)
     from trainer.arguments import kind
