@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from trainer import durable
+from trainer.errors import TrainerError
 
 NAME = "result.json"
 Status = Literal["succeeded", "preempted", "failed", "refused"]
@@ -30,6 +31,11 @@ class Result:
     run: dict[str, Any] = field(default_factory=dict)
     started: float = 0.0
     ended: float = 0.0
+
+
+def refused(error: TrainerError, began: float) -> Result:
+    """Of a run that did not begin."""
+    return Result("refused", error.verdict, [str(problem) for problem in error.problems], started=began)
 
 
 def write(folder: Path, result: Result) -> Path:

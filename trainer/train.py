@@ -8,12 +8,13 @@ Exit status: 0 trained, or stopped when asked (result.json says which), 1 failed
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
 import time
 
-from trainer import dry_run, output, prepare, run_file
+from trainer import dry_run, output, prepare, result, run_file
 from trainer.call import Call, parse
 from trainer.device import Device, device, ranks
 from trainer.errors import Problem, StorageFailed, TrainerError
@@ -53,6 +54,13 @@ def show(call: Call) -> int:
 def start(call: Call, began: float) -> int:
     """Train, with this process' output in the logs of its rank."""
     mine = ranks()
+    try:
+        run_file.load(call.run)  # what is wrong with the file is said before anything heavy is imported
+    except TrainerError as error:
+        if mine.rank == 0:
+            with contextlib.suppress(OSError):  # where nothing can be written, what is said has to do
+                result.write(call.checkpoints, result.refused(error, began))
+        raise
     try:
         output.begin(call.logs, mine.rank, os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
     except OSError as error:
