@@ -11,11 +11,12 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from trainer import checkpoint
+from trainer import checkpoint, copies
+from trainer.copies import Copies
 from trainer.errors import Problem, StorageFailed
 from trainer.together import Together
 
@@ -42,11 +43,13 @@ class Checkpoints:
     on_sealed: Callable[[float], None] = lambda seconds: None
     failures: int = 0
     _sealing: Sealing | None = None
+    _later: list[Callable[[], Any]] = field(default_factory=list)
+    _copies: Copies = field(default_factory=Copies)
 
     def save(self, trainer: Any, write: Callable[[Path], None]) -> None:
         """One checkpoint of the step that was just done. `write(ROOT)` makes ROOT/checkpoint-STEP; called on every rank.
 
-        Training is held up until the libraries have written; what they wrote is brought to the disk and sealed beside it.
+        Training is held up until everything is written or copied; the rest goes on beside it (`later`, `Sealing`).
         """
         self.wait()
         began, step = time.perf_counter(), int(trainer.state.global_step)
@@ -54,19 +57,28 @@ class Checkpoints:
             log.warning("step %d is not saved: its weights are not finite numbers", step)
             return
         folder = checkpoint.aside(self.root, step)
-        error = self._all(
-            self.together,
-            lambda: self._clear(folder, _bytes(trainer)),
-            lambda: write(folder),
-            lambda: self._first(lambda: _lift(folder, step)),
-        )
+        self._later = []
+        error = self._all(self.together, lambda: self._clear(folder, _bytes(trainer)), lambda: write(folder))
         held = time.perf_counter() - began
         self.on_held(held)
         if error:
             self._failed(error, folder, step)
             return
-        self._sealing = Sealing(self, folder, step, trainer.state.best_global_step, held)
+        self._sealing = Sealing(self, folder, step, trainer.state.best_global_step, held, self._later)
         self._sealing.start()
+
+    def later(self, name: str, value: Any, write: Callable[[Any], Any]) -> None:
+        """Write a copy of `value` beside training; at once, and the value itself, where memory has no room for copies."""
+        if copies.size(value) < copies.available() / 2:
+            copied = self._copies.of(value, name)
+            self._later.append(lambda: write(copied))
+        else:
+            log.warning("memory has no room for a copy of the %s: training waits while it is written", name)
+            write(value)
+
+    def after(self, action: Callable[[], Any]) -> None:
+        """Something that has to end before the checkpoint is sealed."""
+        self._later.append(action)
 
     def wait(self) -> None:
         """Until the last one is sealed. Raises StorageFailed where it was the second in a row that failed."""
@@ -81,21 +93,23 @@ class Checkpoints:
         else:
             self.failures = 0
 
-    def settle(self, folder: Path, step: int, best: int | None) -> str:
-        """Bring a written folder to the disk, seal and name it; what went wrong on any rank."""
+    def settle(self, folder: Path, step: int, best: int | None, later: list[Callable[[], Any]]) -> str:
+        """Write what is left, bring it all to the disk, seal and name it; what went wrong on any rank."""
         settled: dict[str, tuple[int, str]] = {}
         return self._all(
             self.beside,
+            lambda: [action() for action in later],
+            lambda: self._first(lambda: _lift(folder, step)),
             lambda: settled.update(checkpoint.settle(folder, self._mine(folder))),
             lambda: self._seal(folder, step, settled),
             lambda: self._first(lambda: self._named(step, best)),
         )
 
-    def _all(self, group: Together, *phases: Callable[[], None]) -> str:
+    def _all(self, group: Together, *phases: Callable[[], Any]) -> str:
         """One after another, until one fails on any rank."""
         return next((found for phase in phases if (found := self._attempt(group, phase))), "")
 
-    def _attempt(self, group: Together, action: Callable[[], None]) -> str:
+    def _attempt(self, group: Together, action: Callable[[], Any]) -> str:
         """Do it on every rank; what went wrong on any of them, the same text on all."""
         mine = ""
         try:
@@ -163,9 +177,12 @@ class Checkpoints:
 class Sealing(threading.Thread):
     """What is done with a written checkpoint while training goes on. `error` is the same on all ranks; `fault` is one of ours."""
 
-    def __init__(self, checkpoints: Checkpoints, folder: Path, step: int, best: int | None, held: float) -> None:
+    def __init__(
+        self, checkpoints: Checkpoints, folder: Path, step: int, best: int | None, held: float, later: list[Callable[[], Any]]
+    ) -> None:
         super().__init__(name=f"sealing-{step}", daemon=True)
         self.checkpoints, self.folder, self.step, self.best, self.held = checkpoints, folder, step, best, held
+        self.later = later
         self.error = ""
         self.fault: Exception | None = None
 
@@ -173,7 +190,7 @@ class Sealing(threading.Thread):
         """Everything is kept for who waits."""
         began = time.perf_counter()
         try:
-            self.error = self.checkpoints.settle(self.folder, self.step, self.best)
+            self.error = self.checkpoints.settle(self.folder, self.step, self.best, self.later)
         except Exception as fault:  # noqa: BLE001 - raised again in the thread that waits
             self.fault = fault
             return

@@ -16,6 +16,8 @@ from trainer.resolve import Resolved
 from trainer.spec import EngineSpec, RunConfig
 from trainer.together import Together
 
+OPTIMIZER = "optimizer.pt"  # as Transformers calls it, which reads it
+
 
 @dataclass(frozen=True, slots=True)
 class Proof:
@@ -88,15 +90,22 @@ class Engine:
 
     def save(self, trainer: Any, folder: Path) -> bool:
         """Write optimizer (and model shards); False leaves it to the library."""
-        return False
+        if trainer.args.should_save:
+            import torch
+
+            path = folder / OPTIMIZER
+            trainer.parts.checkpoints.later("optimizer", trainer.optimizer.state_dict(), lambda state: torch.save(state, path))
+        return True
 
     def restore(self, trainer: Any, folder: Path) -> bool:
         """Read what `save` wrote; False leaves it to the library."""
         return False
 
     def weights(self, trainer: Any) -> dict[str, Any] | None:
-        """The trained parameters, whole, on rank 0; None leaves it to the library."""
-        return None
+        """The trained parameters, or the whole model where all are trained, on rank 0; None leaves it to the library."""
+        if self.run.method.type == "full":
+            return dict(trainer.model.state_dict())
+        return {name: p for name, p in trainer.model.named_parameters() if p.requires_grad}
 
     def resume_problem(self, saved: int) -> str:
         """Why a checkpoint of `saved` ranks cannot be resumed here; empty where it can."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from trainer.engines import Engine, Proof, Unproved
@@ -92,6 +93,14 @@ class DeepSpeedEngine(Engine):
         trained = [p for p in trainer.model.parameters() if p.requires_grad]
         groups = trainer.model_wrapped.optimizer.single_partition_of_fp32_groups
         return {"whole": sum(p.numel() for p in trained), "held": sum(g.numel() for g in groups), "parameters": len(trained)}
+
+    # -- checkpoints: each rank's part is written by the library, while training waits
+
+    def save(self, trainer: Any, folder: Path) -> bool:
+        return False
+
+    def weights(self, trainer: Any) -> dict[str, Any] | None:
+        return None
 
     def resume_problem(self, saved: int) -> str:
         if saved == self.together.world:

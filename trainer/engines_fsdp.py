@@ -97,7 +97,10 @@ class FsdpEngine(Engine):
     def save(self, trainer: Any, folder: Path) -> bool:
         import torch.distributed.checkpoint as dcp
 
-        dcp.save(self._state(trainer), checkpoint_id=folder / SHARDS)
+        checkpoints = trainer.parts.checkpoints
+        # it copies the shards before it returns, and agrees by a group that nothing else uses until it is done
+        written = dcp.async_save(self._state(trainer), checkpoint_id=folder / SHARDS, process_group=checkpoints.beside.group)
+        checkpoints.after(lambda: _done(written))
         return True
 
     def restore(self, trainer: Any, folder: Path) -> bool:
@@ -127,6 +130,17 @@ class FsdpEngine(Engine):
 
         options = StateDictOptions(full_state_dict=True, cpu_offload=True, ignore_frozen_params=self.run.method.type == "lora")
         return dict(get_model_state_dict(trainer.model, options=options))
+
+
+def _done(written: Any) -> None:
+    """Wait for a checkpoint that is being written. Its failures are no ordinary exceptions: OSError says the first."""
+    from torch.distributed.checkpoint.api import CheckpointException
+
+    try:
+        written.result()
+    except CheckpointException as error:
+        rank, (fault, _) = next(iter(error.failures.items()))
+        raise OSError(f"rank {rank}: {fault}") from error
 
 
 def decoder_layers(model: Any) -> list[Any]:

@@ -44,6 +44,7 @@ class Ours:
     lr_scheduler: Any
     accelerator: Any
     control: Any
+    _save: Any
 
     def __init__(self, parts: Parts, **given: Any) -> None:
         self.parts = parts
@@ -130,15 +131,21 @@ class Ours:
 
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
         """The adapter or the model, whole; beside shards, only what is small."""
-        engine = self.parts.engine
-        if type(engine).weights is Engine.weights:
+        engine, checkpoints = self.parts.engine, self.parts.checkpoints
+        shards = engine.name == "fsdp" and engine.run.method.type == "full"
+        if _internal_call and shards:
+            checkpoints.describe(self, Path(str(output_dir)))
+            return
+        weights = engine.weights(self)
+        if weights is None:
             super().save_model(output_dir, _internal_call)  # type: ignore[misc]
-        elif _internal_call and engine.run.method.type == "full":
-            self.parts.checkpoints.describe(self, Path(str(output_dir)))
-        else:
-            self._save(output_dir, state_dict=engine.weights(self))  # type: ignore[attr-defined]
+        elif not _internal_call:
+            self._save(output_dir, state_dict=weights)
+        elif self.args.should_save:
+            checkpoints.later("model", weights, lambda copied: self._save(output_dir, state_dict=copied))
 
     def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
+        Path(output_dir).mkdir(parents=True, exist_ok=True)
         if not self.parts.engine.save(self, Path(output_dir)):
             super()._save_optimizer_and_scheduler(output_dir)  # type: ignore[misc]
         elif self.args.should_save:

@@ -26,7 +26,7 @@ class Together:
 
     def __init__(self, ranks: Ranks, group: Any) -> None:
         self._ranks, self.rank, self.world = ranks, ranks.rank, ranks.world
-        self._group = group
+        self.group = group
 
     def most(self, values: Sequence[int]) -> list[int]:
         """The greatest of each value over all ranks."""
@@ -34,7 +34,7 @@ class Together:
         import torch.distributed as dist
 
         held = torch.tensor(list(values), dtype=torch.int64)
-        dist.all_reduce(held, op=dist.ReduceOp.MAX, group=self._group)
+        dist.all_reduce(held, op=dist.ReduceOp.MAX, group=self.group)
         return [int(value) for value in held]
 
     def any(self, flag: bool) -> bool:
@@ -47,7 +47,7 @@ class Together:
         import torch.distributed as dist
 
         held = torch.tensor([value], dtype=torch.float64)
-        dist.all_reduce(held, group=self._group)
+        dist.all_reduce(held, group=self.group)
         return float(held[0]) / self.world
 
     def gather(self, value: Any) -> list[Any]:
@@ -55,7 +55,7 @@ class Together:
         import torch.distributed as dist
 
         found: list[Any] = [None] * self.world
-        dist.all_gather_object(found, value, group=self._group)
+        dist.all_gather_object(found, value, group=self.group)
         return found
 
     def first(self, action: Callable[[], Any]) -> Any:
@@ -68,7 +68,7 @@ class Together:
                 found[0] = action()
             except TrainerError as error:
                 found[1] = (type(error), error.problems, error.verdict)
-        dist.broadcast_object_list(found, src=0, group=self._group)
+        dist.broadcast_object_list(found, src=0, group=self.group)
         if found[1] is not None:
             kind, problems, verdict = found[1]
             raise kind(problems, verdict)
