@@ -164,8 +164,8 @@ def _preference(found: Mapping[str, Any], wrong: list[str]) -> tuple[list[Messag
     """All three are texts (a question, two answers), or all three are lists of messages."""
     given = {key: found.get(key) for key in _FORMATS["preference"]}
     if all(type(value) is str for value in given.values()):
-        prompt, chosen, rejected = (str(value) for value in given.values())
-        return [_message("user", prompt)], [_message("assistant", chosen)], [_message("assistant", rejected)]
+        asked, better, worse = (str(value) for value in given.values())
+        return [_message("user", asked)], [_message("assistant", better)], [_message("assistant", worse)]
     if missing := [key for key, value in given.items() if value is None]:
         wrong.append(f"{_list(missing)} missing: a preference has prompt, chosen and rejected{nearest(found.keys() - _KNOWN)}")
         return [], [], []
