@@ -1,7 +1,7 @@
 # Every target sets itself up on a fresh machine: Python 3.11 or newer, pip and make are all that is needed
 # (the lab also needs root on Debian 12, and installs its own Debian packages).
 PYTHON ?= python3
-LANES ?= fast lab
+LANES ?= fast train lab
 PY := .venv/bin/python
 
 .DEFAULT_GOAL := help

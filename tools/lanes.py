@@ -1,6 +1,6 @@
 """The lanes of the tests: one after another, each timed, until the first red one; then the coverage of all.
 
-`python -m tools.lanes fast lab` is `make test`, `python -m tools.lanes deep acceptance` is `make test-deep`.
+`python -m tools.lanes fast train lab` is `make test`, `python -m tools.lanes deep acceptance` is `make test-deep`.
 """
 
 from __future__ import annotations
@@ -9,15 +9,21 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from lab import Lab, LabConfig
+from tools import train_env
 from tools.sources import ROOT
 
-MARKS = {"fast": "not lab and not deep", "lab": "lab and not deep", "deep": "deep"}
-ACCEPTANCE = "acceptance"
+MARKS = {
+    "fast": "not lab and not deep and not train",
+    "train": "train and not lab and not deep",
+    "lab": "lab and not deep",
+    "deep": "deep",
+}
+ACCEPTANCE, TRAIN = "acceptance", "train"
 LANES = (*MARKS, ACCEPTANCE)
 NEED_LAB = ("lab", "deep", ACCEPTANCE)  # a deep matrix or a promise may boot nodes
 RED, INTERRUPTED = 1, 130
@@ -73,6 +79,17 @@ def run_tests(lane: str, arguments: Sequence[str]) -> int:
         return coverage("run", "-m", "pytest", "-m", MARKS[lane], *SIDE_BY_SIDE.get(lane, ()), *arguments)
 
 
+def run_trainer(arguments: Sequence[str]) -> int:
+    """The same for the trainer's tests, in its own environment, which is made where it is not there yet."""
+    try:
+        python = train_env.python(train_env.ensure())
+    except train_env.Failed as error:
+        say(f"lane {TRAIN}: its environment cannot be made: {error}")
+        return RED
+    argv = (str(python), "-m", "pytest", "-m", MARKS[TRAIN], "--confcutdir=tests/trainer", "tests/trainer", *arguments)
+    return subprocess.run(argv, cwd=ROOT, check=False).returncode
+
+
 def promises() -> list[str]:
     """The scripts of acceptance/ that prove something; what they share has no main."""
     found = sorted((ROOT / ACCEPTANCE).glob("*.py"))
@@ -101,7 +118,8 @@ def run_lane(lane: str, arguments: Sequence[str]) -> int:
         return RED
     say(f"lane {lane} ...")
     began = time.monotonic()
-    status = run_acceptance() if lane == ACCEPTANCE else run_tests(lane, arguments)
+    runs: dict[str, Callable[[], int]] = {ACCEPTANCE: run_acceptance, TRAIN: lambda: run_trainer(arguments)}
+    status = runs.get(lane, lambda: run_tests(lane, arguments))()
     say(f"lane {lane}: {'passed' if status == 0 else f'RED (exit {status})'}, {time.monotonic() - began:.1f} s")
     return status
 
@@ -113,10 +131,10 @@ def report() -> None:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run the lanes that are named, `fast lab` by default; what follows `--` goes to pytest."""
+    """Run the lanes that are named, `fast train lab` by default; what follows `--` goes to pytest."""
     words = list(argv)
     at = words.index("--") if "--" in words else len(words)
-    lanes, arguments = words[:at] or ["fast", "lab"], words[at + 1 :]
+    lanes, arguments = words[:at] or ["fast", "train", "lab"], words[at + 1 :]
     if wrong := [lane for lane in lanes if lane not in LANES]:
         say(f"no lane {', '.join(wrong)}; there are: {', '.join(LANES)}")
         return 2

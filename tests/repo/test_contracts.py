@@ -26,6 +26,8 @@ BREAKS = [
     ("git", "commands/plan.py", "import git"),
     ("light", "engine.py", "import torch"),
     ("light", "commands/plan.py", "import lab"),
+    ("trainer", "../trainer/spec.py", "import reconciler.config"),
+    ("trainer", "../trainer/engines.py", "import lab"),
     ("words", "engine.py", "import reconciler.render.text"),
     ("node", "node/state.py", "import reconciler.events"),
     ("node", "node/state.py", "import yaml"),
@@ -46,7 +48,8 @@ def lint(folder: Path, contract: str | None = None) -> subprocess.CompletedProce
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    shutil.copytree(ROOT / "reconciler", tmp_path / "reconciler", ignore=shutil.ignore_patterns("__pycache__"))
+    for package in ("reconciler", "trainer"):
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     return tmp_path
 

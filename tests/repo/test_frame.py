@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
 
-from tools import check, lanes
+from tools import check, lanes, train_env
 from tools.sources import ROOT
 
 TARGETS = {"demo", "demo-offline", "test", "test-deep", "check", "lab-up", "lab-down", "clean", "help"}
@@ -51,7 +53,7 @@ def test_hooks_fetch_nothing() -> None:
 
 def test_an_unknown_lane_or_check_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert lanes.main(["quick"]) == 2
-    assert "fast, lab, deep, acceptance" in capsys.readouterr().out
+    assert "fast, train, lab, deep, acceptance" in capsys.readouterr().out
     assert check.main(["style"]) == 2
     assert "contracts" in capsys.readouterr().out
 
@@ -79,10 +81,32 @@ def test_lanes_stop_at_the_first_red_one(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_every_test_is_in_one_lane() -> None:
     """The three marks leave no combination out, and none is in two."""
-    for lab in (False, True):
-        for deep in (False, True):
-            chosen = [lane for lane, mark in lanes.MARKS.items() if eval(mark, {"lab": lab, "deep": deep})]
-            assert len(chosen) == 1
+    for marks in itertools.product((False, True), repeat=3):
+        named = dict(zip(("lab", "deep", "train"), marks, strict=True))
+        assert len([lane for lane, mark in lanes.MARKS.items() if eval(mark, named)]) == 1
+
+
+def test_the_trainer_s_lane_runs_in_its_own_environment(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    called: list[tuple[str, ...]] = []
+
+    def run(argv: tuple[str, ...], **_: object) -> SimpleNamespace:
+        called.append(argv)
+        return SimpleNamespace(returncode=3)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(train_env, "ensure", lambda: Path("/cache/env"))
+    assert lanes.run_lane("train", ["-x"]) == 3
+    assert called[0][0] == "/cache/env/bin/python"
+    assert called[0][-2:] == ("tests/trainer", "-x")
+
+    def none() -> Path:
+        raise train_env.Failed("no room")
+
+    monkeypatch.setattr(train_env, "ensure", none)
+    assert lanes.run_lane("train", []) == lanes.RED
+    assert "its environment cannot be made: no room" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
