@@ -13,7 +13,17 @@ from pathlib import Path
 CARRIED = Path(__file__).resolve().parent.parent / "carried"
 MOST_MIB = 60
 # the trainer's own pins, and what they import that is not there
-ALONE = ("trl==1.16.0", "datasets==5.2.0", "liger-kernel==0.8.5", "dill", "multiprocess", "orjson")
+ALONE = (
+    "trl==1.16.0",
+    "datasets==5.2.0",
+    "liger-kernel==0.8.5",
+    "dill",
+    "multiprocess",
+    "orjson",
+    "prometheus-client",
+    "zstandard",
+)
+BOARD = ("tensorboard", "tensorboard-data-server", "absl-py", "grpcio", "markdown", "protobuf", "werkzeug", "markupsafe")
 WHOLE = ("pydantic>=2.11,<3",)  # with its core, which has to be of one version with it
 FOR = (
     "--only-binary=:all:",
@@ -30,7 +40,7 @@ def main() -> int:
     for old in CARRIED.glob("*.whl"):
         old.unlink()
     pip = (sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", *FOR, f"--dest={CARRIED}")
-    codes = [subprocess.run((*pip, *wanted), check=False).returncode for wanted in (("--no-deps", *ALONE), WHOLE)]
+    codes = [subprocess.run((*pip, *wanted), check=False).returncode for wanted in (("--no-deps", *ALONE, *BOARD), WHOLE)]
     found = sorted(CARRIED.glob("*.whl"))
     size = sum(path.stat().st_size for path in found) / 2**20
     print(f"{len(found)} wheels, {size:.1f} MiB in {CARRIED}")
