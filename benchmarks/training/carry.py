@@ -21,7 +21,7 @@ PINNED = (
     "accelerate==1.15.0",
     "peft==0.21.2",
     "safetensors==0.8.0",
-    "huggingface-hub",
+    "huggingface-hub>=1.31,<2",
 )
 BOARD = ("tensorboard", "tensorboard-data-server", "absl-py", "grpcio", "markdown", "protobuf", "werkzeug", "markupsafe")
 WHOLE = (*PINNED, *BOARD, "prometheus-client", "zstandard")
