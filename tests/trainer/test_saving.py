@@ -111,6 +111,23 @@ def test_training_goes_on_while_a_checkpoint_is_sealed(saving: Checkpoints, monk
     assert checkpoint.steps(saving.root) == [2]
 
 
+@pytest.mark.parametrize(("free", "held_up"), [(2**40, False), (0, True)])
+def test_a_copy_is_written_beside_training_where_memory_has_room_for_it(
+    saving: Checkpoints, monkeypatch: pytest.MonkeyPatch, free: int, held_up: bool
+) -> None:
+    monkeypatch.setattr("trainer.copies.available", lambda: free)
+    threads: list[bool] = []
+
+    def write(root: Path) -> None:
+        writes(2)(root)
+        saving.later("optimizer", {"lr": 1}, lambda _: threads.append(threading.current_thread() is threading.main_thread()))
+
+    saving.save(trainer(2), write)
+    saving.wait()
+    assert threads == [held_up]
+    assert checkpoint.steps(saving.root) == [2]
+
+
 def test_too_little_room_is_said_before_anything_is_written(
     saving: Checkpoints, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
