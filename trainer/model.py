@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -205,7 +206,11 @@ def finite(model: Any) -> bool:
 
 
 def versions() -> dict[str, str]:
-    """The libraries that a result depends on."""
-    from importlib.metadata import version
+    """The libraries that a result depends on, as far as they are there: DeepSpeed and Liger need not be."""
+    from importlib.metadata import PackageNotFoundError, version
 
-    return {name: version(name) for name in ("torch", "transformers", "trl", "peft", "accelerate", "datasets", "deepspeed")}
+    found = {}
+    for name in ("torch", "transformers", "trl", "peft", "accelerate", "datasets", "deepspeed", "liger-kernel"):
+        with contextlib.suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found

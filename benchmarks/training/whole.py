@@ -8,6 +8,7 @@ run that is killed and goes on is from an unbroken one. --model tiny with --rank
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -97,7 +98,8 @@ def killed(root: Path, run: str, at: int, ranks: int, limit: float) -> dict[str,
     until = time.monotonic() + limit
     while process.poll() is None and time.monotonic() < until and max([*losses(root, run), 0]) < at:
         time.sleep(0.2)  # its file is all that it tells
-    os.killpg(process.pid, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError):  # it ended by itself: what is logged says how far it came
+        os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     before = max([*losses(root, run), 0])
     again = trained(root, run, ranks, limit)
