@@ -1,0 +1,141 @@
+"""Look at all of the training data once: `check(asked) -> Report`. Reads it as a stream; what grows with it is on disk.
+
+One pass reads, counts, encodes and writes a record a row into the ledger; then equal and nearly equal rows are found from the
+records, and who is on which side of the split.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trainer.data import digest, judge, split
+from trainer.data.groups import groups
+from trainer.data.ledger import RECORD, Ledger
+from trainer.data.read import rows
+from trainer.data.report import Asked, Example, Report
+from trainer.data.row import Malformed, Message, Row, place
+from trainer.data.sketch import sketches
+from trainer.data.tally import Tally, excerpt
+from trainer.data.tokens import Counter
+
+_BATCH_ROWS, _BATCH_BYTES = 256, 32 * 1024  # rows that are worked on together: as much as the sketches take at one time
+_LINE_BITS = 44  # of a place; above them the number of the file, below a bit that says whether it is a line or a row
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What changes no figure: how many places of each finding are kept, where notes on rows are put, who is told of progress."""
+
+    show: int = 10
+    scratch: Path | None = None
+    progress: Progress = lambda rows: None
+
+
+def check(asked: Asked, tokenizer: Any = None, options: Options | None = None) -> Report:
+    """The report on one source. Raises SourceError where it cannot be read, OSError where the scratch folder is full."""
+    options = options or Options()
+    with Ledger(options.scratch) as ledger:
+        over = Pass(asked, tokenizer, options, ledger)
+        over.read(asked.source)
+        training = len(ledger)
+        if asked.validation:
+            over.read(asked.validation)
+        over.finish()
+        validation = _validation(asked, ledger, training)
+        found = groups(ledger, 4 * options.show)  # some of the pairs may lie on two sides, and are told elsewhere
+        return judge.report(over, found, validation)
+
+
+class Pass:
+    """The one pass over all rows."""
+
+    def __init__(self, asked: Asked, tokenizer: Any, options: Options, ledger: Ledger) -> None:
+        self.asked, self.options, self.ledger = asked, options, ledger
+        self.tally, self.whole = Tally(options.show), digest.DataDigest()
+        self.files: dict[str, int] = {}
+        self.lacks_template = tokenizer is not None and not tokenizer.chat_template
+        self._counter = Counter(tokenizer) if tokenizer is not None and not self.lacks_template else None
+        self._size = 0
+        self._batch: list[tuple[Row, bytes]] = []
+
+    def read(self, source: str) -> None:
+        """Count every row of a source. A second source goes on counting rows where the first ended."""
+        for row in rows(source):
+            if isinstance(row, Malformed):
+                self.tally.malformed(row)
+                continue
+            self._batch.append((row, text := said(row)))
+            self._size += len(text)
+            if self._size >= _BATCH_BYTES or len(self._batch) >= _BATCH_ROWS:
+                self._work()
+        self._work()
+
+    def _work(self) -> None:
+        records = np.zeros(len(self._batch), RECORD)
+        texts = [text for _, text in self._batch]
+        for at, (row, text) in enumerate(self._batch):
+            own = digest.of(digest.content(row))
+            self.whole.add(own)
+            rank = split.rank(own, self.asked.seed) if self.asked.share else 0
+            records[at] = (int.from_bytes(own[:8], "little") or 1, rank, self._place(row), 0)
+            self.tally.row(row, text)
+            if self._counter:
+                self._counter.add(len(self.ledger) + at, row, len(text))
+        records["sketch"] = sketches(texts)
+        self.ledger.append(records, texts)
+        self._batch, self._size = [], 0
+        if self._counter:
+            self._lengths(self._counter.ready())
+        self.options.progress(self.tally.rows)
+
+    def finish(self) -> None:
+        if self._counter:
+            self._lengths(self._counter.finish())
+
+    def _lengths(self, counts: Iterator[tuple[int, int | str]]) -> None:
+        for row, found in counts:
+            if isinstance(found, str):
+                self.tally.note("TemplateRefuses", Example(self.where(row), found, excerpt(self.ledger.beginning(row))))
+            else:
+                self.tally.length(row, found, self.asked.max_length)
+
+    def _place(self, row: Row) -> int:
+        file = self.files.setdefault(row.file, len(self.files))
+        at = row.number if row.line is None else row.line
+        return file << _LINE_BITS | at << 1 | (row.line is not None)
+
+    def where(self, row: int) -> str:
+        """FILE:LINE of a row, from its record."""
+        found = int(self.ledger.pick([row])["place"][0])
+        file = list(self.files)[found >> _LINE_BITS]
+        at = (found & (1 << _LINE_BITS) - 1) >> 1
+        return place(file, at if found & 1 else None, at)
+
+    def alike(self, row: int, first: int, how: str) -> Example:
+        """One row that is like an earlier one."""
+        mine, other = (excerpt(self.ledger.beginning(at)) for at in (row, first))
+        return Example(self.where(row), f"{how} {self.where(first)}", mine, other)
+
+
+def said(row: Row) -> bytes:
+    """All that is said in a row, in UTF-8, without system prompts: rows that share only those are not alike."""
+    turns: list[Message] = row.messages or [*row.prompt, *row.chosen, *row.rejected]
+    return "\n".join([turn["content"] for turn in turns if turn["role"] != "system"]).encode()
+
+
+def _validation(asked: Asked, ledger: Ledger, training: int) -> np.ndarray:
+    """For each row: is it validation?"""
+    if asked.validation or not asked.share:
+        return np.arange(len(ledger)) >= training
+    ranks = array("Q")
+    for _, records in ledger.pieces():
+        ranks.frombytes(records["rank"].tobytes())
+    border = split.border(ranks, asked.share)
+    return np.frombuffer(ranks, np.uint64) < border if len(ranks) else np.zeros(0, bool)

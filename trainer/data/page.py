@@ -1,0 +1,2 @@
+def html(r):
+    return ""
