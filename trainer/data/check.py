@@ -21,10 +21,10 @@ from trainer.data.read import rows
 from trainer.data.report import Asked, Example, Report
 from trainer.data.row import Malformed, Message, Row, place
 from trainer.data.sketch import sketches
-from trainer.data.tally import Tally, excerpt
+from trainer.data.tally import Tally
 from trainer.data.tokens import Counter
 
-_BATCH_ROWS, _BATCH_BYTES = 256, 32 * 1024  # rows that are worked on together: as much as the sketches take at one time
+_BATCH_ROWS, _BATCH_BYTES = 512, 64 * 1024  # rows that are worked on together
 _LINE_BITS = 44  # of a place; above them the number of the file, below a bit that says whether it is a line or a row
 Progress = Callable[[int], None]
 
@@ -63,7 +63,7 @@ class Pass:
         self.lacks_template = tokenizer is not None and not tokenizer.chat_template
         self._counter = Counter(tokenizer) if tokenizer is not None and not self.lacks_template else None
         self._size = 0
-        self._batch: list[tuple[Row, bytes]] = []
+        self._batch: list[tuple[Row, str, bytes]] = []
 
     def read(self, source: str) -> None:
         """Count every row of a source. A second source goes on counting rows where the first ended."""
@@ -71,25 +71,28 @@ class Pass:
             if isinstance(row, Malformed):
                 self.tally.malformed(row)
                 continue
-            self._batch.append((row, text := said(row)))
-            self._size += len(text)
+            text = said(row)
+            self._batch.append((row, text, raw := text.encode()))
+            self._size += len(raw)
             if self._size >= _BATCH_BYTES or len(self._batch) >= _BATCH_ROWS:
                 self._work()
         self._work()
 
     def _work(self) -> None:
         records = np.zeros(len(self._batch), RECORD)
-        texts = [text for _, text in self._batch]
-        for at, (row, text) in enumerate(self._batch):
-            own = digest.of(digest.content(row))
-            self.whole.add(own)
-            rank = split.rank(own, self.asked.seed) if self.asked.share else 0
-            records[at] = (int.from_bytes(own[:8], "little") or 1, rank, self._place(row), 0)
-            self.tally.row(row, text)
+        raws = [raw for _, _, raw in self._batch]
+        owns = [digest.of(digest.content(row)) for row, _, _ in self._batch]
+        for at, (row, text, raw) in enumerate(self._batch):
+            self.tally.row(row, raw, len(text))
             if self._counter:
                 self._counter.add(len(self.ledger) + at, row, len(text))
-        records["sketch"] = sketches(texts)
-        self.ledger.append(records, texts)
+        self.whole.add(b"".join(owns))
+        records["key"] = np.maximum(np.frombuffer(b"".join([own[:8] for own in owns]), "<u8"), 1)  # 0 is no key
+        if self.asked.share:
+            records["rank"] = [split.rank(own, self.asked.seed) for own in owns]
+        records["place"] = [self._place(row) for row, _, _ in self._batch]
+        records["sketch"] = sketches(raws)
+        self.ledger.append(records, raws)
         self._batch, self._size = [], 0
         if self._counter:
             self._lengths(self._counter.ready())
@@ -102,7 +105,7 @@ class Pass:
     def _lengths(self, counts: Iterator[tuple[int, int | str]]) -> None:
         for row, found in counts:
             if isinstance(found, str):
-                self.tally.note("TemplateRefuses", Example(self.where(row), found, excerpt(self.ledger.beginning(row))))
+                self.tally.note("TemplateRefuses", Example(self.where(row), found, self.ledger.beginning(row)))
             else:
                 self.tally.length(row, found, self.asked.max_length)
 
@@ -120,14 +123,13 @@ class Pass:
 
     def alike(self, row: int, first: int, how: str) -> Example:
         """One row that is like an earlier one."""
-        mine, other = (excerpt(self.ledger.beginning(at)) for at in (row, first))
-        return Example(self.where(row), f"{how} {self.where(first)}", mine, other)
+        return Example(self.where(row), f"{how} {self.where(first)}", self.ledger.beginning(row), self.ledger.beginning(first))
 
 
-def said(row: Row) -> bytes:
-    """All that is said in a row, in UTF-8, without system prompts: rows that share only those are not alike."""
+def said(row: Row) -> str:
+    """All that is said in a row, without system prompts: rows that share only those are not alike."""
     turns: list[Message] = row.messages or [*row.prompt, *row.chosen, *row.rejected]
-    return "\n".join([turn["content"] for turn in turns if turn["role"] != "system"]).encode()
+    return "\n".join([turn["content"] for turn in turns if turn["role"] != "system"])
 
 
 def _validation(asked: Asked, ledger: Ledger, training: int) -> np.ndarray:

@@ -57,9 +57,10 @@ class Ledger:
         return np.frombuffer(b"".join([os.pread(number, size, int(row) * size) for row in rows]), RECORD)
 
     def beginning(self, row: int) -> str:
-        """The first characters of a row's text."""
+        """The first characters of a row's text, on one line."""
         raw = _read(self._texts, row * BEGINNING, BEGINNING).rstrip(b"\0")
-        return raw.decode(errors="ignore")  # the last character may be cut
+        line = " ".join(raw.decode(errors="ignore").split())  # the last character may be cut
+        return f"{line}…" if len(raw) == BEGINNING else line
 
 
 def _write(file: IO[bytes], data: bytes) -> None:

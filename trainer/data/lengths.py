@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 _EXACT = 2048  # lengths below are counted one by one; above with eleven significant bits, so within 0.1%
-_BARS = 30
+_BARS = 40
 _NICE = (1, 2, 5, 10)
 
 

@@ -28,6 +28,7 @@ _REFUSED = {
     "images": "only text is read",
     "image": "only text is read",
 }
+_PLAIN: Mapping[tuple[str, ...], Kind] = {keys: kind for kind, keys in _FORMATS.items()}  # what nearly every row looks like
 _SHOWN = 40  # characters of a value that a message repeats
 
 
@@ -98,8 +99,10 @@ def understand(found: object, index: int, file: str, line: int | None, number: i
     """The row that a parsed object is. Raises NotARow with all that is wrong with it."""
     if type(found) is not dict:
         raise NotARow(f"a row is an object, this is {kind_of(found)}")
-    kind = _kind(found)
-    wrong: list[str] = [f"{key!r} is not read here: {_REFUSED[key]}" for key in _REFUSED if found.get(key)]
+    kind = _PLAIN.get(tuple(found)) or _kind(found)
+    wrong: list[str] = []
+    if len(found) > len(_FORMATS[kind]):
+        wrong += [f"{key!r} is not read here: {_REFUSED[key]}" for key in _REFUSED if found.get(key)]
     if kind == "preference":
         prompt, chosen, rejected = _preference(found, wrong)
         row = Row(index, kind, file, line, number, [], prompt, chosen, rejected, _unread(found, kind))
@@ -137,8 +140,9 @@ def nearest(keys: Iterable[str]) -> str:
 
 
 def _unread(found: Mapping[str, Any], kind: Kind) -> tuple[str, ...]:
-    known = _FORMATS[kind]
-    return tuple(key for key in found if key not in known and found[key] is not None) if len(found) > 1 else ()
+    if tuple(found) in _PLAIN:
+        return ()
+    return tuple(key for key in found if key not in _FORMATS[kind] and found[key] is not None)
 
 
 def _instruction(found: Mapping[str, Any], wrong: list[str]) -> list[Message]:

@@ -1,9 +1,9 @@
 """Sketches: 64 small numbers for each text, equal in as many places as two texts have in common (MinHash, one permutation).
 
 A text is taken without case, white space and ASCII punctuation, as all its pieces of WIDTH bytes. Each piece has a hash: six bits
-of it choose a slot, 32 others are a number, and a slot keeps the smallest. The share of equal slots of two sketches estimates the Jaccard
-similarity J of the two sets of pieces, with a standard error of sqrt(J (1 - J) / 64): 0.05 at 0.8. A slot that got nothing borrows
-from the next one that has something (densification by rotation: Shrivastava and Li, ICML 2014).
+of it choose a slot, 32 others are a number, and a slot keeps the smallest. The share of equal slots of two sketches estimates the
+Jaccard similarity J of the two sets of pieces, with a standard error of sqrt(J (1 - J) / 64): 0.05 at 0.8. A slot that got nothing
+borrows from the next one that has something (densification by rotation: Shrivastava and Li, ICML 2014).
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ import numpy as np
 SLOTS = 64
 WIDTH = 8  # bytes: about two English words without the space between, or two and a half Chinese characters
 SHORTEST = 32  # bytes of a text after _plain; one changed letter of a shorter one already leaves less than half in common
-_PIECE = 32 * 1024  # bytes worked on at once: eight times as much in 64-bit numbers still fits a core's cache
+_PIECE = (
+    8 * 1024
+)  # bytes worked on at once: as 64-bit numbers 64 KB, which a core's cache holds and malloc gives without the kernel
 _EMPTY = np.uint32(0xFFFFFFFF)
 # odd 64-bit constants of the xxHash and splitmix families: any that mix well do
 _FIRST, _SECOND, _BORROWED = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F), np.uint32(0x85EBCA6B)

@@ -40,11 +40,11 @@ class Tally:
     def malformed(self, found: Malformed) -> None:
         self.note("Malformed", Example(found.where, found.why))
 
-    def row(self, row: Row, text: bytes) -> None:
-        """One row; `text` is what is said in it, system prompts left out, in UTF-8."""
+    def row(self, row: Row, text: bytes, characters: int) -> None:
+        """One row; `text` is what is said in it, system prompts left out, in UTF-8, and of so many characters."""
         self.rows += 1
         self.formats[row.kind] += 1
-        self.characters.add(len(text.decode()) if not text.isascii() else len(text))
+        self.characters.add(characters)
         spoken = language(text)
         self.languages[spoken] += 1
         if spoken not in self.samples:
@@ -79,8 +79,7 @@ class Tally:
         return {code: Finding(code, count, tuple(kept[code])) for code, count in self.counts.items()}
 
 
-def excerpt(text: bytes | str) -> str:
+def excerpt(text: bytes) -> str:
     """How a text begins, on one line."""
-    begin = text[: 4 * _TEXT].decode(errors="ignore") if isinstance(text, bytes) else text
-    line = " ".join(begin.split())
-    return line[:_TEXT] + ("…" if len(line) > _TEXT or len(begin) < len(text) else "")
+    line = " ".join(text[: 4 * _TEXT].decode(errors="ignore").split())
+    return line[:_TEXT] + ("…" if len(line) > _TEXT or len(text) > 4 * _TEXT else "")
