@@ -19,7 +19,7 @@ from trainer.data.groups import groups
 from trainer.data.ledger import RECORD, Ledger
 from trainer.data.read import rows
 from trainer.data.report import Asked, Example, Report
-from trainer.data.row import Malformed, Message, Row, place
+from trainer.data.row import Malformed, Row, place
 from trainer.data.sketch import sketches
 from trainer.data.tally import Tally
 from trainer.data.tokens import Counter
@@ -71,7 +71,7 @@ class Pass:
             if isinstance(row, Malformed):
                 self.tally.malformed(row)
                 continue
-            text = said(row)
+            text = digest.said(row)
             self._batch.append((row, text, raw := text.encode()))
             self._size += len(raw)
             if self._size >= _BATCH_BYTES or len(self._batch) >= _BATCH_ROWS:
@@ -81,7 +81,7 @@ class Pass:
     def _work(self) -> None:
         records = np.zeros(len(self._batch), RECORD)
         raws = [raw for _, _, raw in self._batch]
-        owns = [digest.of(digest.content(row)) for row, _, _ in self._batch]
+        owns = [digest.of(digest.content(row, raw)) for row, _, raw in self._batch]
         for at, (row, text, raw) in enumerate(self._batch):
             self.tally.row(row, raw, len(text))
             if self._counter:
@@ -124,12 +124,6 @@ class Pass:
     def alike(self, row: int, first: int, how: str) -> Example:
         """One row that is like an earlier one."""
         return Example(self.where(row), f"{how} {self.where(first)}", self.ledger.beginning(row), self.ledger.beginning(first))
-
-
-def said(row: Row) -> str:
-    """All that is said in a row, without system prompts: rows that share only those are not alike."""
-    turns: list[Message] = row.messages or [*row.prompt, *row.chosen, *row.rejected]
-    return "\n".join([turn["content"] for turn in turns if turn["role"] != "system"])
 
 
 def _validation(asked: Asked, ledger: Ledger, training: int) -> np.ndarray:

@@ -43,8 +43,10 @@ _LENIENT = json.JSONDecoder()  # finds the end of an element that ours refuses
 def decode(raw: bytes) -> Any:
     """The value of one JSON text in UTF-8. Raises NotJson."""
     try:
-        text = raw.decode()
-        value = _DECODER.decode(text)
+        text = raw.decode().strip(" \t\r\n")
+        value, end = _DECODER.raw_decode(text)
+        if end != len(text):
+            raise NotJson(f"not JSON: something stands after the end of the value, column {end + 1}")
     except UnicodeDecodeError as e:
         raise NotJson(not_utf8(raw, e)) from e
     except json.JSONDecodeError as e:

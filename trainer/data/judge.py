@@ -41,8 +41,8 @@ def _of_the_whole(over: Pass, validation: np.ndarray) -> Iterator[Finding]:
     rows, formats, asked = over.tally.rows, over.tally.formats, over.asked
     if not rows:
         yield Finding("NoRows", 1)
-    if formats["preference"] and len(formats) > 1:
-        yield Finding("MixedFormats", min(formats["preference"], rows - formats["preference"]))
+    if len(formats) > 1:
+        yield Finding("MixedFormats", rows - max(formats.values()), tuple(over.tally.first.values()))
     if over.lacks_template:
         yield Finding("NoChatTemplate", 1)
     if asked.validation or asked.share:

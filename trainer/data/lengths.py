@@ -38,30 +38,34 @@ class Lengths:
 
     def __init__(self) -> None:
         self._counts: Counter[int] = Counter()
-        self._rows = self._total = self._largest = 0
+        self._lost = self._largest = 0  # what the rounding of long ones took from the sum; the largest of them
 
     def add(self, length: int) -> None:
-        shift = max(length.bit_length() - _EXACT.bit_length() + 1, 0)
-        self._counts[length >> shift << shift] += 1
-        self._rows += 1
-        self._total += length
+        if length < _EXACT:
+            self._counts[length] += 1
+            return
+        shift = length.bit_length() - _EXACT.bit_length() + 1
+        rounded = length >> shift << shift
+        self._counts[rounded] += 1
+        self._lost += length - rounded
         self._largest = max(self._largest, length)
 
     def summary(self) -> Summary | None:
         """None where there was no row."""
-        if not self._rows:
+        if not self._counts:
             return None
-        median, p95, p99 = (self._percentile(share) for share in (0.5, 0.95, 0.99))
+        rows, total = self._counts.total(), sum(length * count for length, count in self._counts.items()) + self._lost
+        median, p95, p99 = (self._percentile(share * rows) for share in (0.5, 0.95, 0.99))
         bars = tuple(self._bars(p99))
-        return Summary(self._total, round(self._total / self._rows, 2), self._largest, median, p95, p99, bars)
+        return Summary(total, round(total / rows, 2), max(self._largest, *self._counts), median, p95, p99, bars)
 
-    def _percentile(self, share: float) -> int:
-        wanted, seen = share * self._rows, 0
+    def _percentile(self, wanted: float) -> int:
+        seen = 0
         for length in sorted(self._counts):
             seen += self._counts[length]
             if seen >= wanted:
                 return length
-        raise AssertionError("a share is at most 1")
+        raise AssertionError("no more is wanted than there is")
 
     def _bars(self, nearly_all: int) -> Iterator[Bar]:
         """Bars of one width, a round number, up to what nearly all rows have; one more for the others."""

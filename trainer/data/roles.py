@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from trainer.data.row import Message, Row
 
@@ -18,21 +19,25 @@ _AFTER = {
 def order(row: Row) -> str:
     """What is wrong with the order of the row's roles, the first thing; empty where nothing is."""
     if row.kind != "preference":
-        return _order(row.messages)
+        return _order(_roles(row.messages))
     return next((f"{name}: {wrong}" for name, wrong in _preference(row) if wrong), "")
 
 
 def _preference(row: Row) -> tuple[tuple[str, str], ...]:
     """The prompt ends where the assistant answers; each answer goes on from there."""
-    prompt = _order(row.prompt, ends=("user", "tool")) if row.prompt else ""
-    if prompt or not row.prompt:
-        return (("prompt", prompt),)
-    return ("chosen", _order(row.chosen, before="user")), ("rejected", _order(row.rejected, before="user"))
+    if not row.prompt or (prompt := _order(_roles(row.prompt), ("user", "tool"))):
+        return (("prompt", prompt if row.prompt else ""),)
+    chosen, rejected = (_order(_roles(turns), before=row.prompt[-1]["role"]) for turns in (row.chosen, row.rejected))
+    return ("chosen", chosen), ("rejected", rejected)
 
 
-def _order(turns: Sequence[Message], ends: Sequence[str] = ("assistant",), before: str = "") -> str:
-    for at, turn in enumerate(turns):
-        role = turn["role"]
+def _roles(turns: Sequence[Message]) -> tuple[str, ...]:
+    return tuple([turn["role"] for turn in turns])
+
+
+@lru_cache(4096)  # rows differ in what is said, and hardly ever in who speaks
+def _order(turns: tuple[str, ...], ends: tuple[str, ...] = ("assistant",), before: str = "") -> str:
+    for at, role in enumerate(turns):
         if before not in _AFTER[role]:
             return f"message {at + 1} is {role}, after {before or 'nothing'}; {role} comes {_said(_AFTER[role])}"
         before = role

@@ -29,7 +29,8 @@ class Tally:
         self.counts: Counter[str] = Counter()
         self._examples: defaultdict[str, list[Example]] = defaultdict(list)
         self._longest: list[tuple[int, int]] = []
-        self.samples: dict[str, Example] = {}
+        self.samples: dict[str, Example] = {}  # the first row of each language
+        self.first: dict[str, Example] = {}  # and of each format
 
     def note(self, code: str, example: Example) -> None:
         """One more of a finding."""
@@ -44,6 +45,8 @@ class Tally:
         """One row; `text` is what is said in it, system prompts left out, in UTF-8, and of so many characters."""
         self.rows += 1
         self.formats[row.kind] += 1
+        if row.kind not in self.first:
+            self.first[row.kind] = Example(row.where, row.kind, excerpt(text))
         self.characters.add(characters)
         spoken = language(text)
         self.languages[spoken] += 1

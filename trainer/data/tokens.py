@@ -19,7 +19,7 @@ from trainer.data.row import Message, Row
 # Characters of a conversation from which it is not encoded, for that would take a hundred bytes of memory a token: it is counted as
 # this many tokens, which is over every length that a model has.
 HUGE = 2_000_000
-_BATCH = 400_000  # characters that are encoded in one call
+BATCH = 400_000  # characters that are encoded in one call
 _AHEAD = 3  # calls that may wait for the tokenizer
 
 Count = tuple[int, int | str]  # row's index; its tokens, or why the template or the encoder does not take it
@@ -65,7 +65,7 @@ class Counter:
         """One row, by whatever index its count shall come back."""
         self._rows.append((index, row))
         self._size += characters
-        if self._size >= _BATCH:
+        if self._size >= BATCH:
             self._send()
 
     def _send(self) -> None:

@@ -12,7 +12,7 @@ WORDS = {
     "Malformed": "malformed: no row of a known format",
     "Empty": "empty: a turn says nothing",
     "RoleOrder": "roles out of order",
-    "MixedFormats": "preferences and conversations in one set: an objective takes one of them",
+    "MixedFormats": "rows of another format than most: each is trained on in its own way, so keep one",
     "NoChatTemplate": "the tokenizer has no chat template, so conversations cannot be written for it",
     "TemplateRefuses": "refused by the chat template",
     "Leakage": "validation rows that are equal to a training row",
