@@ -86,17 +86,18 @@ def lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes | NotJson]]:
     Blank lines are given too; a byte order mark is taken off the first line.
     """
     number = 0
-    while piece := stream.readline(LONGEST + 2):
+    while piece := stream.readline(LONGEST + len("\r\n")):
         number += 1
         if number == 1:
             if piece.startswith(_WIDE):
                 yield 1, NotJson("UTF-16: iconv -f UTF-16 -t UTF-8")
                 return
             piece = piece.removeprefix(_BOM)
-        if len(piece) > LONGEST + 1 or (len(piece) > LONGEST and not piece.endswith(b"\n")):
-            yield number, NotJson(_too_long(len(piece) if piece.endswith(b"\n") else len(piece) + _rest(stream)))
-            continue
-        yield number, piece.rstrip(b"\r\n")
+        line = piece.rstrip(b"\r\n")
+        if len(line) > LONGEST:
+            yield number, NotJson(_too_long(len(line) + (0 if piece.endswith(b"\n") else _rest(stream))))
+        else:
+            yield number, line
 
 
 def _too_long(size: int) -> str:
@@ -107,7 +108,7 @@ def _rest(stream: IO[bytes]) -> int:
     """Bytes up to the end of the line, read in pieces and forgotten."""
     size = 0
     while piece := stream.readline(_PIECE):
-        size += len(piece)
+        size += len(piece.rstrip(b"\r\n"))
         if piece.endswith(b"\n"):
             break
     return size

@@ -8,18 +8,17 @@ from html import escape
 from pathlib import Path
 
 from trainer.data import plots, words
+from trainer.data.language import language
 from trainer.data.report import Example, Finding, Report
-
-_STYLE = Path(__file__).with_name("page.css")
+from trainer.data.style import STYLE
 
 
 def html(report: Report) -> str:
     """The whole page."""
-    style = _STYLE.read_text(encoding="utf-8")
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(words.verdict(report))}</title>\n<style>\n{style}</style></head>\n<body>\n"
+        f"<title>{escape(words.verdict(report))}</title>\n<style>{STYLE}</style></head>\n<body>\n"
         + "\n".join(_body(report))
         + "\n</body></html>\n"
     )
@@ -92,8 +91,13 @@ def _finding(finding: Finding, folder: str) -> str:
 
 def _example(example: Example, folder: str) -> str:
     where, what = example.where.removeprefix(folder), example.what.replace(f" {folder}", " ") if folder else example.what
-    texts = "".join(f'<p class="text">{escape(text)}</p>' for text in (example.text, example.other) if text)
+    texts = "".join(f'<p class="text"{_lang(text)}>{escape(text)}</p>' for text in (example.text, example.other) if text)
     return f'<tr><td class="where">{escape(where)}</td><td>{escape(what)}{texts}</td></tr>'
+
+
+def _lang(text: str) -> str:
+    """Han characters are drawn in another way for Japanese: say that these are Chinese."""
+    return ' lang="zh"' if language(text.encode()) == "chinese" else ""
 
 
 def _samples(report: Report) -> str:

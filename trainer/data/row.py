@@ -99,9 +99,10 @@ def understand(found: object, index: int, file: str, line: int | None, number: i
     """The row that a parsed object is. Raises NotARow with all that is wrong with it."""
     if type(found) is not dict:
         raise NotARow(f"a row is an object, this is {kind_of(found)}")
-    kind = _PLAIN.get(tuple(found)) or _kind(found)
     wrong: list[str] = []
-    if len(found) > len(_FORMATS[kind]):
+    kind = _PLAIN.get(tuple(found))
+    if kind is None:
+        kind = _kind(found)
         wrong += [f"{key!r} is not read here: {_REFUSED[key]}" for key in _REFUSED if found.get(key)]
     if kind == "preference":
         prompt, chosen, rejected = _preference(found, wrong)

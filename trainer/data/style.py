@@ -1,3 +1,6 @@
+"""How the page looks: one style sheet, in light and in dark, with fonts that have Chinese characters."""
+
+STYLE = """
 :root {
   color-scheme: light dark;
   --paper: #f7f7f5; --card: #ffffff; --ink: #1d2329; --soft: #5d6873; --line: #dfe3e6;
@@ -27,7 +30,8 @@ h1 { margin: 2px 0 0; font-size: 20px; font-weight: 600; overflow-wrap: anywhere
 h2 { margin: 0 0 12px; font-size: 16px; }
 h3 { margin: 0; font-size: 15px; font-weight: 600; }
 section { margin-top: 18px; padding: 18px 22px; background: var(--card); border: 1px solid var(--line); border-radius: 12px; }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(190px, 1fr)); gap: 12px; padding: 0; border: 0; background: none; }
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(190px, 1fr)); gap: 12px; }
+.tiles { padding: 0; border: 0; background: none; }
 .tile { padding: 12px 16px; background: var(--card); border: 1px solid var(--line); border-radius: 12px; }
 .tile b { display: block; font-size: 22px; font-weight: 650; font-variant-numeric: tabular-nums; }
 .tile span { color: var(--soft); font-size: 13px; }
@@ -35,14 +39,15 @@ section { margin-top: 18px; padding: 18px 22px; background: var(--card); border:
 article { padding: 12px 0; border-top: 1px solid var(--line); }
 article:first-of-type { padding-top: 0; border-top: 0; }
 article:last-of-type { padding-bottom: 0; }
-article i { display: inline-block; min-width: 46px; margin-right: 10px; padding: 1px 8px; border-radius: 6px; font-style: normal; font-size: 12px; text-align: center; }
+article i { display: inline-block; min-width: 46px; margin-right: 10px; padding: 1px 8px; border-radius: 6px; }
+article i { font-style: normal; font-size: 12px; text-align: center; }
 article.stop i { background: var(--stop-bg); color: var(--stop); }
 article.warn i { background: var(--warn-bg); color: var(--warn); }
 table { width: 100%; margin-top: 8px; border-collapse: collapse; font-size: 13.5px; }
 td, th { padding: 5px 10px 5px 0; vertical-align: top; text-align: left; font-weight: 400; overflow-wrap: anywhere; }
 tr + tr > * { border-top: 1px solid var(--line); }
 th { width: 190px; color: var(--soft); }
-.where { width: 230px; color: var(--soft); font-family: ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; font-size: 12.5px; }
+.where { width: 230px; color: var(--soft); font: 12.5px/1.6 ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; }
 .text { margin: 3px 0 0; padding: 3px 10px; border-left: 3px solid var(--line); color: var(--soft); }
 .note { margin: 8px 0 0; color: var(--soft); font-size: 13px; }
 svg { display: block; width: 100%; height: auto; }
@@ -56,3 +61,4 @@ line.mark.limit { stroke: var(--stop); }
 svg text.mark.limit { fill: var(--stop); }
 .part0 { fill: var(--p0); } .part1 { fill: var(--p1); } .part2 { fill: var(--p2); }
 .part3 { fill: var(--p3); } .part4 { fill: var(--p4); } .part5 { fill: var(--p5); }
+"""

@@ -1,0 +1,133 @@
+"""Tokenised data, kept: made once for each content of the data, tokenizer, chat template, length and packing.
+
+ROOT/NAME/            NAME is the digest of the key; named only when everything in it is on the disk
+ROOT/NAME/seal.json   the key, and size and SHA-256 of each file
+ROOT/.NAME.making     one that is being made; left behind by a process that was killed, and made anew
+ROOT/.NAME.lock       one maker at a time: a second process waits, and then finds it made
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fcntl
+import hashlib
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainer import durable
+
+SEAL = "seal.json"
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """All that the tokens depend on. `packing` and `loss` are the trainer's own words for what it does with rows."""
+
+    data: str  # digest of the rows, of both sides and how they were split
+    tokenizer: str
+    template: str
+    max_length: int
+    packing: str
+    loss: str
+    versions: str  # of the libraries that make the tokens
+
+    @property
+    def name(self) -> str:
+        return durable.digest_of({"format": FORMAT, **dataclasses.asdict(self)})[:32]
+
+
+class CacheDamaged(Exception):
+    """A kept set that is not what was written: every file that differs, and what to do."""
+
+    def __init__(self, folder: Path, wrong: list[str]) -> None:
+        super().__init__(f"{folder}: {'; '.join(wrong)}. Nothing is trained on it: remove the folder, and it is made anew")
+        self.folder, self.wrong = folder, tuple(wrong)
+
+
+def tokenizer_digest(tokenizer: Any) -> str:
+    """Of a fast tokenizer with its vocabulary, rules and special tokens, without the chat template."""
+    whole = tokenizer.backend_tokenizer.to_str() + repr(sorted(tokenizer.special_tokens_map.items()))
+    return hashlib.sha256(whole.encode()).hexdigest()
+
+
+def template_digest(tokenizer: Any) -> str:
+    """Of the chat template; empty where there is none."""
+    return hashlib.sha256(tokenizer.chat_template.encode()).hexdigest() if tokenizer.chat_template else ""
+
+
+def kept(root: Path, key: Key, make: Callable[[Path], None]) -> Path:
+    """The folder of this key. Where it is not there, `make` fills an empty folder, which is then sealed and named.
+
+    Raises CacheDamaged where a file of it was altered, lost or added; what `make` raises leaves no folder behind.
+    """
+    folder = root / key.name
+    with _alone(root, key.name):
+        if folder.exists():
+            if wrong := faults(folder, key):
+                raise CacheDamaged(folder, wrong)
+            return folder
+        aside = root / f".{key.name}.making"
+        shutil.rmtree(aside, ignore_errors=True)  # of a process that was killed: nobody else can be here
+        aside.mkdir()
+        try:
+            make(aside)
+            _seal(aside, key)
+            aside.rename(folder)
+        except BaseException:
+            shutil.rmtree(aside, ignore_errors=True)
+            raise
+        durable.sync(root)
+    return folder
+
+
+@contextmanager
+def _alone(root: Path, name: str) -> Iterator[None]:
+    root.mkdir(parents=True, exist_ok=True)
+    with (root / f".{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _contents(folder: Path) -> list[str]:
+    found = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir())
+    return sorted(name for name in found if name != SEAL)
+
+
+def _seal(folder: Path, key: Key) -> None:
+    files = {}
+    for name in _contents(folder):
+        durable.sync(folder / name)
+        files[name] = [(folder / name).stat().st_size, durable.file_digest(folder / name)]
+    for path in (folder, *(path for path in folder.rglob("*") if path.is_dir())):
+        durable.sync(path)
+    durable.write(folder / SEAL, durable.sealed({"format": FORMAT, "key": dataclasses.asdict(key), "files": files}))
+
+
+def faults(folder: Path, key: Key) -> list[str]:
+    """What differs from the seal; every file is read."""
+    try:
+        data = durable.unsealed((folder / SEAL).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as e:
+        return [f"its seal cannot be read: {e}"]
+    if data is None or data.get("key") != dataclasses.asdict(key):
+        return ["its seal was altered"]
+    there, sealed = set(_contents(folder)), data["files"]
+    wrong = [f"{name} is missing" for name in sorted(set(sealed) - there)]
+    wrong += [f"{name} was added" for name in sorted(there - set(sealed))]
+    for name in sorted(there & set(sealed)):
+        size, digest = sealed[name]
+        if (folder / name).stat().st_size != size or durable.file_digest(folder / name) != digest:
+            wrong.append(f"{name} was altered")
+    return wrong
+
+
+def dataset(root: Path, key: Key, make: Callable[[], Any]) -> Any:
+    """A Dataset of the library datasets: from the disk, or made by `make`, written there and read back. Raises CacheDamaged."""
+    from datasets import load_from_disk
+
+    return load_from_disk(str(kept(root, key, lambda folder: make().save_to_disk(str(folder)))))
