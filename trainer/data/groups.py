@@ -21,6 +21,8 @@ _SORTED = 3_000_000  # keys that are sorted at one time
 _PAIRS = 50_000  # pairs whose sketches are in memory at one time
 
 Keys = Callable[[np.ndarray], np.ndarray]
+# every row but the first of its group, that first one, and the one before it in the group
+Alike = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +46,15 @@ class Groups:
 def groups(ledger: Ledger, examples: int = 20) -> Groups:
     """The groups of all rows that the ledger holds, and the first pairs of nearly equal ones."""
     forest = np.arange(len(ledger), dtype=np.uint32)
-    for firsts, rows in _alike(ledger, lambda records: records["key"], np.zeros(len(forest), bool)):
-        first_of_group = firsts < rows
-        forest[rows[first_of_group]] = firsts[first_of_group]
+    for rows, firsts, _ in _alike(ledger, lambda records: records["key"], np.zeros(len(forest), bool)):
+        forest[rows] = firsts
     equal = forest.copy()
     repeated = equal != np.arange(len(equal), dtype=np.uint32)
     pairs: list[Pair] = []
     for band in range(BANDS):
-        for firsts, rows in _alike(ledger, _band(band), repeated):
+        for rows, firsts, before in _alike(ledger, _band(band), repeated):
             _unite(ledger, forest, firsts, rows, pairs)
+            _unite(ledger, forest, before, rows, pairs)  # not all of a group need be like its first
             pairs = sorted(pairs, key=lambda pair: (pair.row, pair.first))[:examples]
     return Groups(equal, _roots(forest, np.arange(len(forest), dtype=np.uint32)), tuple(pairs))
 
@@ -62,11 +64,8 @@ def _band(number: int) -> Keys:
     return lambda records: np.ascontiguousarray(records["sketch"]).view("<u8")[:, number]
 
 
-def _alike(ledger: Ledger, keys: Keys, left_out: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Pairs (earlier, later) of rows with equal keys: each with the first of its group, and with the one before it.
-
-    A key of 0 is none. Rows that are `left_out` are not looked at.
-    """
+def _alike(ledger: Ledger, keys: Keys, left_out: np.ndarray) -> Iterator[Alike]:
+    """Rows with equal keys. A key of 0 is none; rows that are `left_out` are not looked at."""
     parts = -(-len(ledger) // _SORTED)
     for part in range(parts):
         found, rows = [], []
@@ -77,10 +76,10 @@ def _alike(ledger: Ledger, keys: Keys, left_out: np.ndarray) -> Iterator[tuple[n
                 wanted &= ((these >> np.uint64(32)) * np.uint64(parts)) >> np.uint64(32) == np.uint64(part)
             found.append(these[wanted])
             rows.append((np.flatnonzero(wanted) + begin).astype(np.uint32))
-        yield _pairs(np.concatenate(found or [np.zeros(0, np.uint64)]), np.concatenate(rows or [np.zeros(0, np.uint32)]))
+        yield _grouped(np.concatenate(found or [np.zeros(0, np.uint64)]), np.concatenate(rows or [np.zeros(0, np.uint32)]))
 
 
-def _pairs(keys: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _grouped(keys: np.ndarray, rows: np.ndarray) -> Alike:
     order = np.argsort(keys)
     keys, rows = keys[order], rows[order]
     same = keys[1:] == keys[:-1]
@@ -90,12 +89,10 @@ def _pairs(keys: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     keys, rows = keys[shared], rows[shared]
     order = np.lexsort((rows, keys))  # only of those that share a key: the first sort does not keep the order of rows
     keys, rows = keys[order], rows[order]
-    begins = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
-    firsts = np.repeat(rows[begins], np.diff(np.append(begins, len(rows)))) if len(rows) else rows
+    begins = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(rows)])
+    firsts = np.repeat(rows[begins], np.diff(np.append(begins, len(rows))))
     later = firsts != rows
-    before = np.roll(rows, 1)
-    neighbours = later & (before != firsts)
-    return np.concatenate((firsts[later], before[neighbours])), np.concatenate((rows[later], rows[neighbours]))
+    return rows[later], firsts[later], np.roll(rows, 1)[later]
 
 
 def _unite(ledger: Ledger, forest: np.ndarray, firsts: np.ndarray, rows: np.ndarray, pairs: list[Pair]) -> None:

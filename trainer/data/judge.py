@@ -73,7 +73,7 @@ def _alike(over: Pass, found: Groups, validation: np.ndarray) -> Iterator[Findin
 
 
 def _near(over: Pass, row: int, first: int, similarity: float) -> Example:
-    return over.alike(row, first, f"{similarity:.0%} like")
+    return over.alike(row, first, f"about {similarity:.0%} like")
 
 
 def _leaks(group: np.ndarray, validation: np.ndarray) -> np.ndarray:

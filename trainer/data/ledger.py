@@ -6,6 +6,7 @@ Some 280 bytes a row, written once in the order of rows and read back in pieces,
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from trainer.data.sketch import SLOTS
 
 RECORD = np.dtype([("key", "<u8"), ("rank", "<u8"), ("place", "<u8"), ("sketch", "<u2", (SLOTS,))])
 BEGINNING = 120  # bytes of a row's text that can be shown later
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _AT_ONCE = 65_536  # records that are read at one time: 10 MB
 
 
@@ -59,8 +61,13 @@ class Ledger:
     def beginning(self, row: int) -> str:
         """The first characters of a row's text, on one line."""
         raw = _read(self._texts, row * BEGINNING, BEGINNING).rstrip(b"\0")
-        line = " ".join(raw.decode(errors="ignore").split())  # the last character may be cut
+        line = one_line(raw)
         return f"{line}…" if len(raw) == BEGINNING else line
+
+
+def one_line(raw: bytes) -> str:
+    """A text as it can be shown: on one line, without control characters; its last character may be cut and is left out then."""
+    return _CONTROL.sub("\ufffd", " ".join(raw.decode(errors="ignore").split()))
 
 
 def _write(file: IO[bytes], data: bytes) -> None:

@@ -36,7 +36,9 @@ def _body(report: Report) -> Iterator[str]:
         yield _section("Findings", "".join(_finding(finding, _folder(report)) for finding in report.findings))
     if report.tokens:
         limit = report.asked.max_length
-        yield _section("Tokens", plots.histogram(report.tokens, "tokens", limit))
+        over = report.found("OverLength")
+        said = f"{words.share(over.count if over else 0, report.rows)} of the rows are over {limit:,} tokens." if limit else ""
+        yield _section("Tokens", plots.histogram(report.tokens, "tokens", limit) + _note(said))
     if report.characters:
         yield _section("Characters", plots.histogram(report.characters, "characters"))
     if report.rows:
@@ -85,8 +87,11 @@ def _finding(finding: Finding, folder: str) -> str:
     told = "".join(_example(example, folder) for example in finding.examples)
     left = finding.count - len(finding.examples)
     more = _note(f"and {left:,} more") if finding.examples and left > 0 and finding.code != "UnreadKeys" else ""
-    table = f"<table>{told}</table>{more}" if told else ""
-    return f'<article class="{kind}"><h3><i>{kind}</i>{escape(words.said(finding))}</h3>{table}</article>'
+    title = f"<i>{kind}</i>{escape(words.said(finding))}"
+    if not told:
+        return f'<article class="{kind}"><h3>{title}</h3></article>'
+    shown = ' open=""' if finding.stops else ""
+    return f'<details class="{kind}"{shown}><summary>{title}</summary><table>{told}</table>{more}</details>'
 
 
 def _example(example: Example, folder: str) -> str:
@@ -117,4 +122,4 @@ def _section(title: str, inside: str) -> str:
 
 
 def _note(words: str) -> str:
-    return f'<p class="note">{escape(words)}</p>'
+    return f'<p class="note">{escape(words)}</p>' if words else ""

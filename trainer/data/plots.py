@@ -35,7 +35,7 @@ def _ceiling(most: int) -> int:
     """The next number whose fifth is round, so that ticks are whole numbers."""
     step = 1
     while True:
-        for nice in (1, 2, 5):
+        for nice in (1, 2, 3, 4, 5, 6, 8):
             if nice * step * _TICKS >= most:
                 return nice * step * _TICKS
         step *= 10
@@ -63,10 +63,11 @@ def _bars(bars: tuple[Bar, ...], width: int, end: int, most: int, limit: int) ->
 def _axis(bars: tuple[Bar, ...], width: int, end: int, unit: str) -> Iterator[str]:
     """A tick every few bars; the last bar is everything beyond."""
     every = max(len(bars) // 8, 1)
+    beyond = bars[-1].high is None
     for number, bar in enumerate(bars):
-        if number % every == 0 and (bar.high or number == len(bars) - 1):
+        if number % every == 0 and not (beyond and number > len(bars) - 1 - max(every / 2, 1)):
             yield _text(_x(bar.low, end), HEIGHT - _BOTTOM + 18, f"{bar.low:,}", "middle")
-    if bars[-1].high is None:
+    if beyond:
         yield _text(_x(bars[-1].low + width / 2, end), HEIGHT - _BOTTOM + 18, "more", "middle")
     yield _text((WIDTH + _LEFT - _RIGHT) / 2, HEIGHT - 8, f"{unit} a row", "middle")
 

@@ -36,13 +36,13 @@ section { margin-top: 18px; padding: 18px 22px; background: var(--card); border:
 .tile b { display: block; font-size: 22px; font-weight: 650; font-variant-numeric: tabular-nums; }
 .tile span { color: var(--soft); font-size: 13px; }
 .tile.bad b { color: var(--stop); }
-article { padding: 12px 0; border-top: 1px solid var(--line); }
-article:first-of-type { padding-top: 0; border-top: 0; }
-article:last-of-type { padding-bottom: 0; }
-article i { display: inline-block; min-width: 46px; margin-right: 10px; padding: 1px 8px; border-radius: 6px; }
-article i { font-style: normal; font-size: 12px; text-align: center; }
-article.stop i { background: var(--stop-bg); color: var(--stop); }
-article.warn i { background: var(--warn-bg); color: var(--warn); }
+article, details { padding: 12px 0; border-top: 1px solid var(--line); }
+h2 + * { padding-top: 0; border-top: 0; }
+summary { font-weight: 600; cursor: pointer; }
+article i, summary i { display: inline-block; min-width: 46px; margin-right: 10px; padding: 1px 8px; border-radius: 6px; }
+article i, summary i { font-style: normal; font-size: 12px; text-align: center; }
+.stop i { background: var(--stop-bg); color: var(--stop); }
+.warn i { background: var(--warn-bg); color: var(--warn); }
 table { width: 100%; margin-top: 8px; border-collapse: collapse; font-size: 13.5px; }
 td, th { padding: 5px 10px 5px 0; vertical-align: top; text-align: left; font-weight: 400; overflow-wrap: anywhere; }
 tr + tr > * { border-top: 1px solid var(--line); }

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from trainer.data import roles
 from trainer.data.language import language
+from trainer.data.ledger import one_line
 from trainer.data.lengths import Lengths
 from trainer.data.report import Example, Finding
 from trainer.data.row import Malformed, Row
@@ -84,5 +85,5 @@ class Tally:
 
 def excerpt(text: bytes) -> str:
     """How a text begins, on one line."""
-    line = " ".join(text[: 4 * _TEXT].decode(errors="ignore").split())
+    line = one_line(text[: 4 * _TEXT])
     return line[:_TEXT] + ("…" if len(line) > _TEXT or len(text) > 4 * _TEXT else "")
