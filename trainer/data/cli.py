@@ -34,10 +34,11 @@ class CallError(Exception):
 class _Parser(argparse.ArgumentParser):
     """argparse that ends with our exit status, and says the nearest name of an option."""
 
+    known: Sequence[str] = ()
+
     def error(self, message: str) -> NoReturn:
         wrong = [word for word in message.split() if word.startswith("--")] if "unrecognized" in message else []
-        known = [name for action in self._actions for name in action.option_strings]
-        close = [f"{word}: did you mean {near[0]}?" for word in wrong if (near := difflib.get_close_matches(word, known, 1))]
+        close = [f"{word}: did you mean {near[0]}?" for word in wrong if (near := difflib.get_close_matches(word, self.known, 1))]
         raise CallError("; ".join((message, *close)))
 
 
@@ -57,6 +58,7 @@ def _parser() -> _Parser:
     check.add_argument("--scratch", metavar="DIR", type=Path, help="for notes on rows, some 280 bytes each; default TMPDIR")
     check.add_argument("--json", action="store_true", help="the report as JSON on stdout")
     check.add_argument("--html", metavar="FILE", type=Path, help="write one page with plots, which needs nothing else")
+    parser.known = [name for action in check._actions for name in action.option_strings]
     return parser
 
 

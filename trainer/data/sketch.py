@@ -2,7 +2,8 @@
 
 A text is taken without case, white space and ASCII punctuation, as all its pieces of WIDTH bytes. Each piece has a hash: six bits
 of it choose a slot, 32 others are a number, and a slot keeps the smallest. The share of equal slots of two sketches estimates the
-Jaccard similarity J of the two sets of pieces, with a standard error of sqrt(J (1 - J) / 64): 0.05 at 0.8. A slot that got nothing
+Jaccard similarity J of the two sets of pieces, with a standard error of sqrt(J (1 - J) / 64): 0.05 at 0.8,
+and more for a text of less than 64 pieces. A slot that got nothing
 borrows from the next one that has something (densification by rotation: Shrivastava and Li, ICML 2014).
 """
 

@@ -105,7 +105,7 @@ def counts(tokenizer: Any, rows: Sequence[tuple[int, Row]]) -> list[Count]:
         before = found.get(index, 0)
         if isinstance(before, int):
             found[index] = max(before, len(one))
-    return list(found.items())
+    return [(index, found[index]) for index, _ in rows]
 
 
 @dataclass(frozen=True, slots=True)

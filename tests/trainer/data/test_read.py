@@ -128,8 +128,8 @@ def test_what_is_no_source(source: str, said: str, tmp_path: Path) -> None:
     assert problem.startswith(said.format(tmp_path, tmp_path))
 
 
-def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
-    folder = tmp_path / "rows.jsonl"
-    folder.symlink_to(folder)
-    with pytest.raises(SourceError, match="rows.jsonl: no such file or folder|too many levels"):
-        list(rows(folder))
+def test_a_link_that_leads_nowhere(tmp_path: Path) -> None:
+    link = tmp_path / "rows.jsonl"
+    link.symlink_to("gone.jsonl")
+    with pytest.raises(SourceError, match="no such file or folder"):
+        list(rows(link))
