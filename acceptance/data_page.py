@@ -26,7 +26,7 @@ from tools import train_env
 SEEDS = (1, 2, 3)
 SHOWN = 1  # the seed of the picture
 PICTURE = ROOT / "docs" / "pictures" / "training-data.png"
-MARK, SIZE = b"page-sha256", (1000, 4300)
+MARK, SIZE = b"page-sha256", (1000, 4560)
 # a template that takes no tools, as many do not
 TEMPLATE = (
     "{% for m in messages %}{% if m['role'] == 'tool' %}{{ raise_exception('this model knows no tools') }}{% endif %}"
