@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.training_text import Words, write
+from benchmarks.training_text import Words, write, write_large
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "data_check.md"
@@ -151,7 +151,7 @@ def memory(folder: Path, sizes: list[int]) -> tuple[list[str], float]:
     calls = []
     for size in sizes:
         path = folder / "memory.jsonl"
-        write(path, size)
+        write_large(path, size)
         calls.append((path.stat().st_size / MB, call(path)))
         print(f"{calls[-1][0]:,.0f} MB: {calls[-1][1].memory:.0f} MB resident", flush=True)
         path.unlink()

@@ -48,6 +48,28 @@ class Words:
             chinese = not chinese
 
 
+def write_large(path: Path, size: int, seed: int = 1) -> int:
+    """The same quickly, in English: 20 MB again and again, each time in other letters, so that no row is like another."""
+    words, draw = Words(seed), np.random.default_rng(seed)
+    texts = [
+        tuple(words.text(size, False).encode() for size in (count // 4 + 1, count)) for count in draw.integers(15, 180, 20_000)
+    ]
+    head, middle, tail = (
+        b'{"messages": [{"role": "user", "content": "',
+        b'"}, {"role": "assistant", "content": "',
+        b'"}]}\n',
+    )
+    letters = bytes(range(97, 123))
+    written = count = 0
+    with path.open("wb", buffering=1 << 22) as file:
+        while written < size:
+            other = bytes.maketrans(letters, bytes(draw.permutation(list(letters)).tolist()))
+            for asked, told in texts:
+                written += file.write(head + asked.translate(other) + middle + told.translate(other) + tail)
+                count += 1
+    return count
+
+
 def write(path: Path, size: int, words: int = 120, seed: int = 1) -> int:
     """Write at least `size` bytes; how many rows that are."""
     written = count = 0

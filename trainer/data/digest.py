@@ -33,11 +33,10 @@ def _shape(row: Row) -> str:
 
 
 def _turns(messages: list[Message]) -> str:
-    return "[" + ",".join([_turn(message["role"], message["content"]) for message in messages]) + "]"
-
-
-def _turn(role: str, content: str) -> str:
-    return f"{role}{len(content)}:{content}" if role == "system" else f"{role}{len(content)}"
+    said = ",".join([f"{message['role']}{len(message['content'])}" for message in messages])
+    if "system" in said:
+        said += "".join([f":{message['content']}" for message in messages if message["role"] == "system"])
+    return f"[{said}]"
 
 
 class DataDigest:

@@ -100,16 +100,18 @@ def understand(found: object, index: int, file: str, line: int | None, number: i
     if type(found) is not dict:
         raise NotARow(f"a row is an object, this is {kind_of(found)}")
     wrong: list[str] = []
+    unread: tuple[str, ...] = ()
     kind = _PLAIN.get(tuple(found))
     if kind is None:
         kind = _kind(found)
+        unread = tuple(key for key in found if key not in _FORMATS[kind] and found[key] is not None)
         wrong += [f"{key!r} is not read here: {_REFUSED[key]}" for key in _REFUSED if found.get(key)]
     if kind == "preference":
         prompt, chosen, rejected = _preference(found, wrong)
-        row = Row(index, kind, file, line, number, [], prompt, chosen, rejected, _unread(found, kind))
+        row = Row(index, kind, file, line, number, [], prompt, chosen, rejected, unread)
     else:
         messages = _turns("messages", found["messages"], wrong) if kind == "messages" else _instruction(found, wrong)
-        row = Row(index, kind, file, line, number, messages, [], [], [], _unread(found, kind))
+        row = Row(index, kind, file, line, number, messages, [], [], [], unread)
     if wrong:
         more = f"; and {len(wrong) - 3} more" if len(wrong) > 3 else ""
         raise NotARow("; ".join(wrong[:3]) + more)
@@ -138,12 +140,6 @@ def nearest(keys: Iterable[str]) -> str:
         if close := difflib.get_close_matches(key.lower(), known, 1, 0.75):
             return f"; {key!r}: did you mean {close[0]!r}?"
     return ""
-
-
-def _unread(found: Mapping[str, Any], kind: Kind) -> tuple[str, ...]:
-    if tuple(found) in _PLAIN:
-        return ()
-    return tuple(key for key in found if key not in _FORMATS[kind] and found[key] is not None)
 
 
 def _instruction(found: Mapping[str, Any], wrong: list[str]) -> list[Message]:

@@ -71,8 +71,7 @@ def _take(group: Sequence[tuple[int, bytes]], smallest: np.ndarray) -> None:
     slots += (hashes >> np.uint64(58)).astype(np.int64)
     values = (hashes >> np.uint64(20)).astype(np.uint32)  # the cast keeps 32 bits; the largest of them means nothing was found
     np.minimum(values, _EMPTY - np.uint32(1), out=values)
-    for end in np.cumsum(sizes)[:-1]:
-        values[end - WIDTH + 1 : end] = _EMPTY
+    values[(np.cumsum(sizes)[:-1, None] - np.arange(1, WIDTH)).ravel()] = _EMPTY
     np.minimum.at(smallest, slots, values)
 
 

@@ -1,7 +1,7 @@
 """Training and validation: decided by what a row says and a seed, never by where it stands.
 
-Rows are ranked by a keyed digest of their content; the lowest ranks are validation. So equal rows are always on one side, the order
-of the rows does not matter, and another seed gives another split.
+Rows are ranked by a digest of their content, mixed with the seed; the lowest ranks are validation. So equal rows are always on one
+side, the order of the rows does not matter, and another seed gives another split.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ from collections.abc import Iterable, Sequence
 from trainer.data import digest
 from trainer.data.row import Row
 
+LARGEST = 2**64 - 1
+# MurmurHash3's last mixing of 64 bits: one-to-one, so that different contents have different ranks
+SHIFT, FACTORS = 33, (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53)
 _BUCKETS = 16  # bits of a rank that are counted first, so that only one bucket in 65,536 has to be sorted
 
 
@@ -30,8 +33,15 @@ def split(rows: Iterable[Row], share: float, seed: int) -> tuple[list[int], list
 
 def rank(content_digest: bytes, seed: int) -> int:
     """A row's place in the order of this seed: 64 bits."""
-    key = str(seed).encode()
-    return int.from_bytes(hashlib.blake2b(content_digest, digest_size=8, key=key).digest(), "little")
+    found = int.from_bytes(content_digest[-8:], "little") ^ key(seed)
+    for factor in FACTORS:
+        found = (found ^ found >> SHIFT) * factor & LARGEST
+    return found ^ found >> SHIFT
+
+
+def key(seed: int) -> int:
+    """A number of 64 bits that two seeds do not share."""
+    return int.from_bytes(hashlib.blake2b(str(seed).encode(), digest_size=8).digest(), "little")
 
 
 def border(ranks: Sequence[int], share: float) -> int:

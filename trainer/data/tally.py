@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from trainer.data import roles
 from trainer.data.language import language
@@ -42,23 +42,24 @@ class Tally:
     def malformed(self, found: Malformed) -> None:
         self.note("Malformed", Example(found.where, found.why))
 
-    def row(self, row: Row, text: bytes, characters: int) -> None:
-        """One row; `text` is what is said in it, system prompts left out, in UTF-8, and of so many characters."""
-        self.rows += 1
-        self.formats[row.kind] += 1
-        if row.kind not in self.first:
-            self.first[row.kind] = Example(row.where, row.kind, excerpt(text))
-        self.characters.add(characters)
-        spoken = language(text)
-        self.languages[spoken] += 1
-        if spoken not in self.samples:
-            self.samples[spoken] = Example(row.where, spoken, excerpt(text))
-        if row.unread:
-            self._unread(row)
-        if wrong := roles.empty(row):
-            self.note("Empty", Example(row.where, wrong, excerpt(text)))
-        if wrong := roles.order(row):
-            self.note("RoleOrder", Example(row.where, wrong, excerpt(text)))
+    def batch(self, batch: Sequence[tuple[Row, str, bytes]]) -> None:
+        """Some rows, each with what is said in it, as text and in UTF-8."""
+        spoken = [language(raw) for _, _, raw in batch]
+        self.rows += len(batch)
+        self.formats.update([row.kind for row, _, _ in batch])
+        self.languages.update(spoken)
+        self.characters.add_all([len(text) for _, text, _ in batch])
+        for (row, _, raw), language_of_row in zip(batch, spoken, strict=True):
+            if row.kind not in self.first:
+                self.first[row.kind] = Example(row.where, row.kind, excerpt(raw))
+            if language_of_row not in self.samples:
+                self.samples[language_of_row] = Example(row.where, language_of_row, excerpt(raw))
+            if row.unread:
+                self._unread(row)
+            if wrong := roles.empty(row):
+                self.note("Empty", Example(row.where, wrong, excerpt(raw)))
+            if wrong := roles.order(row):
+                self.note("RoleOrder", Example(row.where, wrong, excerpt(raw)))
 
     def _unread(self, row: Row) -> None:
         for key in row.unread:
