@@ -56,7 +56,7 @@ class Counter:
 
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
-        self._pool = ThreadPoolExecutor(1, "tokens")
+        self._pool = ThreadPoolExecutor(2, "tokens")  # one renders while the other encodes
         self._waiting: deque[Future[list[Count]]] = deque()
         self._rows: list[tuple[int, Row]] = []
         self._size = 0
