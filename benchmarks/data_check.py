@@ -175,6 +175,10 @@ def page(asked: argparse.Namespace, folder: Path) -> str:
     turns, share = with_tokens(folder, int(asked.tokens_mb * MB))
     sizes, whole = memory(folder, [int(float(size) * MB) for size in asked.memory_mb.split(",")])
     where = f"Python {platform.python_version()}, numpy {numpy.__version__}, tokenizers {tokenizers.__version__}"
+    return _page(where, rates, turns, share, sizes, whole)
+
+
+def _page(where: str, rates: list[str], turns: list[str], share: float, sizes: list[str], whole: float) -> str:
     return "\n".join(
         (
             "# Checking training data",

@@ -6,6 +6,7 @@ import dataclasses
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,8 +35,8 @@ def test_it_is_made_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(Key)])
 def test_every_part_of_the_key_counts(name: str) -> None:
-    other = dataclasses.replace(KEY, **{name: 513 if name == "max_length" else "other"})
-    assert other.name != KEY.name
+    values: dict[str, Any] = {name: 513 if name == "max_length" else "other"}
+    assert dataclasses.replace(KEY, **values).name != KEY.name
 
 
 def alter(folder: Path) -> None:
