@@ -26,6 +26,7 @@ class Ledger:
     """Records appended in batches. Use it as a context: its file has no name and is gone afterwards."""
 
     def __init__(self, folder: Path | None = None) -> None:
+        self._folder = str(folder or tempfile.gettempdir())
         self._records = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115  (closed on leaving)
         self._texts = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115  (closed on leaving)
         self._size = 0
@@ -41,9 +42,12 @@ class Ledger:
         return self._size
 
     def append(self, records: np.ndarray, texts: Sequence[bytes]) -> None:
-        """Write the records of some rows and how their texts begin. Raises OSError where the disk is full."""
-        _write(self._records, records.tobytes())
-        _write(self._texts, b"".join([text[:BEGINNING].ljust(BEGINNING, b"\0") for text in texts]))
+        """Write the records of some rows and how their texts begin. Raises OSError, with the folder, where the disk is full."""
+        try:
+            _write(self._records, records.tobytes())
+            _write(self._texts, b"".join([text[:BEGINNING].ljust(BEGINNING, b"\0") for text in texts]))
+        except OSError as e:
+            raise OSError(e.errno, f"{e.strerror} (notes on rows; --scratch names another folder)", self._folder) from e
         self._size += len(records)
 
     def pieces(self) -> Iterator[tuple[int, np.ndarray]]:

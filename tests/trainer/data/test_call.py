@@ -139,10 +139,13 @@ def test_a_wrong_call_under_json_is_json(site: Path) -> None:
     assert json.loads(done.stdout) == {"error": {"problems": ["gone.jsonl: no such file or folder; did you mean good.jsonl?"]}}
 
 
-def test_a_full_disk_is_told_without_a_traceback(site: Path) -> None:
-    done = call(site, "check", "good.jsonl", "--html", "/dev/full/page.html")
+def test_a_full_disk_is_told_with_its_folder_and_without_a_traceback(site: Path, tmp_path: Path) -> None:
+    """A file that may not grow is as good as a disk that is full: notes on 40 rows are more than 4,000 bytes."""
+    limited = ("prlimit", "--fsize=4000", sys.executable, "-m", "trainer.data", "check", "good.jsonl", "--scratch", str(tmp_path))
+    known = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(limited, cwd=site, env=known, check=False, capture_output=True, text=True)
     assert done.returncode == 1
-    assert done.stderr.startswith("error: --html /dev/full/page.html: no such folder /dev/full")
+    assert done.stderr == f"error: {tmp_path}: File too large (notes on rows; --scratch names another folder)\n"
 
 
 def test_a_reader_that_leaves_is_no_traceback(site: Path) -> None:
