@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 
-FAST = ("test_cache.py", "test_lanes.py", "test_page.py", "test_read.py", "test_rows.py", "test_split.py")
+FAST = ("test_cache.py", "test_fuzz.py", "test_lanes.py", "test_page.py", "test_read.py", "test_rows.py", "test_split.py")
 TRAIN = ("test_alike.py", "test_call.py", "test_check.py", "test_tables.py", "test_tokens.py")
 
 collect_ignore = [
