@@ -35,6 +35,8 @@ _BUFFER = 1 << 17
 # what an unpacker raises in the middle of a file that was cut off or altered; gzip's and pyarrow's own are OSErrors
 _DAMAGED = (EOFError, zlib.error, OSError)
 
+_EITHER = "; a .json file is one array of objects, or one object a line"
+
 # (file, line or None, row of the file from 1, the object, or why there is none)
 Found = tuple[str, int | None, int, Any]
 
@@ -124,26 +126,26 @@ def _file(path: Path) -> Iterator[Found]:
 def _texts(path: Path, stream: IO[bytes]) -> Iterator[Found]:
     """A file of JSON: which of the two forms it is says its first character."""
     name, line, number = str(path), 0, 0
-    found: Iterable[tuple[int, Any]] = lines(stream)
-    if _form(path) == ".json":
-        found = Elements(stream) if _is_array(stream) else lines(stream)
+    either = _form(path) == ".json"
+    found: Iterable[tuple[int, Any]] = Elements(stream) if either and _is_array(stream) else lines(stream)
     try:
         for line, value in found:
             if value == b"" or (isinstance(value, bytes) and not value.strip()):
                 continue  # a blank line holds nothing that could be lost
             number += 1
-            yield name, line, number, _decoded(value) if isinstance(value, bytes) else value
+            hint = _EITHER if either and number == 1 else ""
+            yield name, line, number, _decoded(value, hint) if isinstance(value, bytes) else value
     except _DAMAGED as e:
         if path.suffix not in PACKED:
             raise
         yield name, line + 1, number + 1, NotJson(f"the packed file is damaged here or shortly after: {e}")
 
 
-def _decoded(raw: bytes) -> Any:
+def _decoded(raw: bytes, hint: str) -> Any:
     try:
         return decode(raw)
     except NotJson as e:
-        return e
+        return NotJson(f"{e}{hint}")
 
 
 def _is_array(stream: IO[bytes]) -> bool:
