@@ -3,7 +3,7 @@
 Speed without tokens: MB of the file a second of CPU, of whole processes, imports and all. Speed with tokens: in one process, in
 turns, the bare tokenizer (conversations already rendered, nothing else done) and the whole check; MB of rendered text a second of
 wall time, each on all cores. Memory: the largest resident size of a process by size of the file. Writes
-benchmarks/results/data_check.md.
+benchmarks/results/data_check.json and its page.
 """
 
 from __future__ import annotations
@@ -12,23 +12,21 @@ import argparse
 import json
 import os
 import platform
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.data_check_page import page
 from benchmarks.training_text import Words, write, write_large
 
 ROOT = Path(__file__).parent.parent
-RESULTS = ROOT / "benchmarks" / "results" / "data_check.md"
+RESULTS = ROOT / "benchmarks" / "results" / "data_check"
 REPEATS, TURNS = 3, 7
-RATE, SHARE = 20.0, 0.70  # MB/s a core without tokens; of the bare tokenizer's rate with tokens
-MEMORY = 1000.0  # MB for 10 GB
 VOCABULARY = 32_000
 TEMPLATE = "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\\n' + m['content'] + '<|im_end|>' + '\\n' }}{% endfor %}"
 MB = 1e6
@@ -67,19 +65,15 @@ def call(path: Path, *more: str) -> Call:
     return Call(cpu, wall, resident, json.loads(out)["rows"])
 
 
-def without_tokens(folder: Path, size: int) -> list[str]:
-    """A line of the table for each mean size of a row."""
-    told = []
+def without_tokens(folder: Path, size: int) -> Iterator[dict[str, float]]:
+    """A record for each call: three mean sizes of a row, each several times."""
     for words in (30, 120, 500):
         path = folder / f"{words}.jsonl"
         rows = write(path, size, words)
-        calls = [call(path) for _ in range(REPEATS)]
-        mean = path.stat().st_size / rows
-        rates = sorted(mean * rows / one.cpu / MB for one in calls)
-        told.append(f"| {mean:,.0f} B | {rows:,} | {rates[0]:.1f} | {statistics.median(rates):.1f} | {rates[-1]:.1f} |")
-        print(told[-1], flush=True)
+        for _ in range(REPEATS):
+            one = call(path)
+            yield {"mb": path.stat().st_size / MB, "rows": rows, "cpu": one.cpu, "wall": one.wall}
         path.unlink()
-    return told
 
 
 def tokenizer(folder: Path) -> Path:
@@ -106,8 +100,8 @@ def tokenizer(folder: Path) -> Path:
     return folder / "tokenizer"
 
 
-def with_tokens(folder: Path, size: int) -> tuple[list[str], float]:
-    """Lines of the table, and the check's share of the bare rate: the median of turns that follow each other."""
+def with_tokens(folder: Path, size: int) -> Iterator[dict[str, float]]:
+    """A record for each turn: the bare tokenizer, then the whole check."""
     from trainer.data import check, tokens
     from trainer.data.read import Malformed, rows
     from trainer.data.report import Asked
@@ -115,18 +109,13 @@ def with_tokens(folder: Path, size: int) -> tuple[list[str], float]:
     path = folder / "tokens.jsonl"
     write(path, size)
     loaded = tokens.load(tokenizer(folder))
-    texts = tokens.rendered(loaded, [row.messages for row in rows(path) if not isinstance(row, Malformed)])
-    written = sum(len(str(text).encode()) for text in texts)
-    told, shares = [], []
-    pieces = [str(text) for text in texts]
-    for turn in range(TURNS):
-        bare = took(lambda: _bare(loaded, pieces))
+    found = tokens.rendered(loaded, [row.messages for row in rows(path) if not isinstance(row, Malformed)])
+    texts = [text for text in found if isinstance(text, str)]
+    written = sum(len(text.encode()) for text in texts)
+    for _ in range(TURNS):
+        bare = took(lambda: _bare(loaded, texts))
         whole = took(lambda: check.check(Asked(str(path), "", 0.05, 42, "tokenizer", 4096), loaded))
-        shares.append(bare.wall / whole.wall)
-        rates = " | ".join(f"{written / seconds / MB:.2f}" for seconds in (bare.wall, whole.wall, bare.cpu, whole.cpu))
-        told.append(f"| {turn + 1} | {rates} | {shares[-1]:.1%} | {bare.cpu / whole.cpu:.1%} |")
-        print(told[-1], flush=True)
-    return told, statistics.median(shares)
+        yield {"mb": written / MB, "bare_wall": bare.wall, "bare_cpu": bare.cpu, "wall": whole.wall, "cpu": whole.cpu}
 
 
 def took(work: Callable[[], object]) -> Call:
@@ -151,80 +140,54 @@ def _bare(loaded: Any, texts: list[str]) -> None:
     loaded.backend_tokenizer.encode_batch_fast(batch, add_special_tokens=False)
 
 
-def memory(folder: Path, sizes: list[int]) -> tuple[list[str], float]:
-    """Lines of the table, and what 10 GB would take by the slope between the smallest and the largest file."""
-    calls = []
+def memory(folder: Path, sizes: Iterable[float]) -> Iterator[dict[str, float]]:
+    """A record for each size of a file, in MB."""
     for size in sizes:
         path = folder / "memory.jsonl"
-        write_large(path, size)
-        calls.append((path.stat().st_size / MB, call(path)))
-        print(f"{calls[-1][0]:,.0f} MB: {calls[-1][1].memory:.0f} MB resident", flush=True)
+        write_large(path, int(size * MB))
+        one = call(path)
+        yield {"mb": path.stat().st_size / MB, "rows": one.rows, "resident": one.memory, "wall": one.wall, "cpu": one.cpu}
         path.unlink()
-    (small, first), (large, last) = calls[0], calls[-1]
-    slope = (last.memory - first.memory) / (large - small)
-    told = [f"| {size:,.0f} | {one.rows:,} | {one.memory:.0f} | {size / one.wall:.1f} |" for size, one in calls]
-    return told, last.memory + slope * (10_000 - large)
 
 
-def page(asked: argparse.Namespace, folder: Path) -> str:
-    """Everything measured, as the page that is kept."""
+def conditions() -> dict[str, Any]:
+    """Where it was measured."""
     import numpy
     import tokenizers
 
-    rates = without_tokens(folder, int(asked.rate_mb * MB))
-    turns, share = with_tokens(folder, int(asked.tokens_mb * MB))
-    sizes, whole = memory(folder, [int(float(size) * MB) for size in asked.memory_mb.split(",")])
-    where = f"Python {platform.python_version()}, numpy {numpy.__version__}, tokenizers {tokenizers.__version__}"
-    return _page(where, rates, turns, share, sizes, whole)
-
-
-def _page(where: str, rates: list[str], turns: list[str], share: float, sizes: list[str], whole: float) -> str:
-    return "\n".join(
-        (
-            "# Checking training data",
-            "",
-            f"`python -m benchmarks.data_check`, {os.cpu_count()} cores ({platform.machine()}) shared with other work, {where}.",
-            "Made-up rows, half Chinese, half English; every figure is of whole calls, duplicates and near duplicates looked for.",
-            "",
-            f"## Without tokens: MB of the file a second of CPU (wanted: {RATE:.0f})",
-            "",
-            "| mean row | rows | worst | median | best |",
-            "|---|---|---|---|---|",
-            *rates,
-            "",
-            f"## With tokens: MB/s of rendered text, all cores (wanted: {SHARE:.0%} of the bare tokenizer)",
-            "",
-            f"A byte-level BPE of {VOCABULARY:,} tokens; the two take turns in one process.",
-            "",
-            "| turn | bare, wall | check, wall | bare, CPU | check, CPU | share, wall | share, CPU |",
-            "|---|---|---|---|",
-            *turns,
-            "",
-            f"Median of the shares of wall time: {share:.1%}.",
-            "",
-            f"## Memory: largest resident MB (wanted: under {MEMORY:.0f} for 10 GB)",
-            "",
-            "| file, MB | rows | resident, MB | MB/s, wall |",
-            "|---|---|---|---|",
-            *sizes,
-            "",
-            f"By the slope between the smallest and the largest, 10 GB would take {whole:.0f} MB: computed, not measured.",
-            "",
-        )
-    )
+    versions = {"Python": platform.python_version(), "numpy": numpy.__version__, "tokenizers": tokenizers.__version__}
+    return {"cores": os.cpu_count(), "machine": platform.machine(), "versions": versions}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rate-mb", type=float, default=100, help="size of each file without tokens")
-    parser.add_argument("--tokens-mb", type=float, default=60, help="size of the file with tokens")
-    parser.add_argument("--memory-mb", default="250,500,1000,2000", help="sizes of the files for memory")
-    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--rate-mb", type=float, default=100, help="size of each file without tokens; 0 leaves this part as it was")
+    parser.add_argument("--tokens-mb", type=float, default=30, help="size of the file with tokens; 0 leaves this part as it was")
+    parser.add_argument("--memory-mb", default="500,2000,10000", help="sizes of the files for memory; added to what was measured")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="without suffix: .json keeps every record, .md is the page")
     asked = parser.parse_args()
+    raw, made = asked.out.with_suffix(".json"), asked.out.with_suffix(".md")
+    kept = json.loads(raw.read_text()) if raw.exists() else {"rates": [], "tokens": [], "memory": []}
+    kept["conditions"] = conditions()
+    sizes = [float(size) for size in asked.memory_mb.split(",") if size]
     with tempfile.TemporaryDirectory(prefix="data-check-") as folder:
-        text = page(asked, Path(folder))
-    asked.out.write_text(text, encoding="utf-8")
-    print(text)
+        parts = {
+            "rates": without_tokens(Path(folder), int(asked.rate_mb * MB)) if asked.rate_mb else (),
+            "tokens": with_tokens(Path(folder), int(asked.tokens_mb * MB)) if asked.tokens_mb else (),
+            "memory": memory(Path(folder), sizes),
+        }
+        for name, records in parts.items():
+            fresh = []
+            for record in records:
+                print(name, {key: round(value, 3) for key, value in record.items()}, flush=True)
+                fresh.append(record)
+            if name == "memory":  # of one file the newest
+                by_size = {record["rows"]: record for record in (*kept[name], *fresh)}
+                kept[name] = [by_size[rows] for rows in sorted(by_size)]
+            else:
+                kept[name] = fresh or kept[name]
+            raw.write_text(json.dumps(kept, indent=1) + "\n")
+    made.write_text(page(kept), encoding="utf-8")
     return 0
 
 
