@@ -55,7 +55,7 @@ def _parser() -> _Parser:
     check.add_argument("--seed", metavar="S", type=int, default=SEED, help=f"of the split, default {SEED}")
     check.add_argument("--show", metavar="N", type=int, default=10, help="places that are told of each finding, default 10")
     check.add_argument("--cores", metavar="N", type=int, default=0, help="for the tokenizer, default all")
-    check.add_argument("--scratch", metavar="DIR", type=Path, help="for notes on rows, some 280 bytes each; default TMPDIR")
+    check.add_argument("--scratch", metavar="DIR", type=Path, help="for notes on rows, 272 bytes each; default TMPDIR")
     check.add_argument("--json", action="store_true", help="the report as JSON on stdout")
     check.add_argument("--html", metavar="FILE", type=Path, help="write one page with plots, which needs nothing else")
     parser.known = [name for action in check._actions for name in action.option_strings]

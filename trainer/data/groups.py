@@ -1,7 +1,7 @@
 """Which rows are equal and which are nearly: rows with the same key, then rows whose sketches agree (LSH with 16 bands of 4).
 
 Two rows are compared when one of 16 bands of four slots is equal in both: a pair of similarity 0.8 is seen with probability
-1 - (1 - 0.8**4)**16 = 0.9998, one of 0.3 with 0.12 and then told apart by its sketch. Memory is some 20 bytes a row; what is
+1 - (1 - 0.8**4)**16 = 0.9998, one of 0.3 with 0.12 and then told apart by its sketch. Memory is a few tens of bytes a row; what is
 sorted at one time is bounded.
 """
 

@@ -1,6 +1,6 @@
 """What is remembered of every row, on disk: its content's key, its rank in the split, its place, its sketch and how it begins.
 
-Some 280 bytes a row, written once in the order of rows and read back in pieces, so that memory does not grow with the data.
+272 bytes a row, written once in the order of rows and read back in pieces, so that memory does not grow with the data.
 """
 
 from __future__ import annotations
