@@ -150,6 +150,13 @@ def memory(folder: Path, sizes: Iterable[float]) -> Iterator[dict[str, float]]:
         path.unlink()
 
 
+def after_reading(rows: int) -> Iterator[dict[str, float]]:
+    """One record: what equal and nearly equal rows among so many cost, in a process of its own."""
+    argv = (sys.executable, "-m", "benchmarks.data_check_rows", str(rows))
+    launch = (sys.executable, "-S", "-c", "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))", *argv)
+    yield json.loads(subprocess.run(launch, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout)
+
+
 def conditions() -> dict[str, Any]:
     """Where it was measured."""
     import numpy
@@ -164,10 +171,13 @@ def main() -> int:
     parser.add_argument("--rate-mb", type=float, default=100, help="size of each file without tokens; 0 leaves this part as it was")
     parser.add_argument("--tokens-mb", type=float, default=30, help="size of the file with tokens; 0 leaves this part as it was")
     parser.add_argument("--memory-mb", default="500,2000,10000", help="sizes of the files for memory; added to what was measured")
+    parser.add_argument(
+        "--rows", type=int, default=10_000_000, help="rows for what comes after reading; 0 leaves this part as it was"
+    )
     parser.add_argument("--out", type=Path, default=RESULTS, help="without suffix: .json keeps every record, .md is the page")
     asked = parser.parse_args()
     raw, made = asked.out.with_suffix(".json"), asked.out.with_suffix(".md")
-    kept = json.loads(raw.read_text()) if raw.exists() else {"rates": [], "tokens": [], "memory": []}
+    kept = json.loads(raw.read_text()) if raw.exists() else {"rates": [], "tokens": [], "memory": [], "rows": []}
     kept["conditions"] = conditions()
     sizes = [float(size) for size in asked.memory_mb.split(",") if size]
     with tempfile.TemporaryDirectory(prefix="data-check-") as folder:
@@ -175,6 +185,7 @@ def main() -> int:
             "rates": without_tokens(Path(folder), int(asked.rate_mb * MB)) if asked.rate_mb else (),
             "tokens": with_tokens(Path(folder), int(asked.tokens_mb * MB)) if asked.tokens_mb else (),
             "memory": memory(Path(folder), sizes),
+            "rows": after_reading(asked.rows) if asked.rows else (),
         }
         for name, records in parts.items():
             fresh = []
@@ -185,7 +196,7 @@ def main() -> int:
                 by_size = {record["rows"]: record for record in (*kept[name], *fresh)}
                 kept[name] = [by_size[rows] for rows in sorted(by_size)]
             else:
-                kept[name] = fresh or kept[name]
+                kept[name] = fresh or kept.get(name, [])
             raw.write_text(json.dumps(kept, indent=1) + "\n")
     made.write_text(page(kept), encoding="utf-8")
     return 0

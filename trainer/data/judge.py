@@ -55,14 +55,11 @@ def _of_the_whole(over: Pass, validation: np.ndarray) -> Iterator[Finding]:
 def _alike(over: Pass, found: Groups, validation: np.ndarray) -> Iterator[Finding]:
     """Equal and nearly equal rows, on one side (repeated) and across (leaking)."""
     show = over.options.show
-    leaks = _leaks(found.equal, validation)
-    near = _leaks(found.near, validation)
-    near[leaks < len(leaks)] = len(leaks)  # told already
+    leaks, near, equal, alike = sides(found, validation)
     for code, how, these in (("Leakage", "equal to", leaks), ("NearLeakage", "nearly equal to", near)):
         rows = np.flatnonzero(these < len(these))
         if len(rows):
             yield Finding(code, len(rows), tuple(over.alike(int(row), int(these[row]), how) for row in rows[:show]))
-    equal, alike = _repeated(found, validation)
     if equal:
         same_side = validation[found.equal] == validation
         rows = np.flatnonzero((found.equal != np.arange(len(found.equal), dtype=np.uint32)) & same_side)[:show]
@@ -70,6 +67,13 @@ def _alike(over: Pass, found: Groups, validation: np.ndarray) -> Iterator[Findin
     if alike:
         pairs = [pair for pair in found.pairs if validation[pair.first] == validation[pair.row]][:show]
         yield Finding("NearDuplicates", alike, tuple(_near(over, pair.row, pair.first, pair.similarity) for pair in pairs))
+
+
+def sides(found: Groups, validation: np.ndarray) -> tuple[np.ndarray, np.ndarray, int, int]:
+    """Leaks of equal rows and of nearly equal ones (`_leaks`), and how many rows are repeated on their own side (`_repeated`)."""
+    leaks, near = _leaks(found.equal, validation), _leaks(found.near, validation)
+    near[leaks < len(leaks)] = len(leaks)  # told already
+    return leaks, near, *_repeated(found, validation)
 
 
 def _near(over: Pass, row: int, first: int, similarity: float) -> Example:
