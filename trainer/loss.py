@@ -12,8 +12,6 @@ from __future__ import annotations
 import functools
 import types
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,18 +119,6 @@ def _liger(states: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor)
     return out.loss, (out.token_accuracy * len(targets)).round().long()
 
 
-@contextmanager
-def _trained_already(model: Any) -> Iterator[None]:
-    if not model.training:  # after an evaluation, and before the first step
-        yield
-        return
-    model.train = lambda mode=True: model
-    try:
-        yield
-    finally:
-        del model.train
-
-
 class FusedLossTrainer(SFTTrainer):  # type: ignore[misc]
     """SFTTrainer until `fuse_loss()`; from then on its loss is fused, and its metrics stay on the device until they are logged."""
 
@@ -149,11 +135,6 @@ class FusedLossTrainer(SFTTrainer):  # type: ignore[misc]
             add_fused_loss(self.model.get_base_model() if hasattr(self.model, "get_base_model") else self.model)
             self._fused = True
         return self._fused
-
-    def training_step(self, model: Any, *args: Any, **kwargs: Any) -> Any:
-        """As SFTTrainer's, without `model.train()` where it is in training: with adapters that walks 2,300 modules in each step."""
-        with _trained_already(model):
-            return super().training_step(model, *args, **kwargs)
 
     def floating_point_ops(self, inputs: Any) -> float:
         """As Trainer's, which counts all parameters of the model again for each batch: that is done once."""

@@ -70,8 +70,8 @@ def _imported(name: str, modules: Sequence[str]) -> list[Problem]:
 
 
 def consistent() -> list[Problem]:
-    """What `pip check` has to say."""
-    done = subprocess.run((sys.executable, "-m", "pip", "check"), check=False, capture_output=True, text=True)
+    """What `pip check` has to say of this environment, and not of what lies in the folder where it was started (-I)."""
+    done = subprocess.run((sys.executable, "-I", "-m", "pip", "check"), check=False, capture_output=True, text=True)
     return [] if done.returncode == 0 else [Problem("PipCheck", line) for line in (done.stdout or done.stderr).strip().splitlines()]
 
 

@@ -156,25 +156,3 @@ def test_evaluation_has_the_loss_of_trl(tmp_path: Path) -> None:
         found.append(trainer.evaluate(Dataset.from_dict(data(0.7))))
     assert found[0]["eval_loss"] == pytest.approx(found[1]["eval_loss"], abs=1e-5)
     assert 0 <= found[0]["eval_mean_token_accuracy"] <= 1
-
-
-def test_modules_are_walked_into_training_once_and_again_after_an_evaluation(tmp_path: Path) -> None:
-    walked: list[bool] = []
-
-    class Counted(FusedLossTrainer):
-        def training_step(self, model: Any, *args: Any, **kwargs: Any) -> Any:
-            before = model.training
-            found = super().training_step(model, *args, **kwargs)
-            assert all(module.training for module in model.modules())
-            walked.append(before)
-            return found
-
-    more = {"eval_strategy": "steps", "eval_steps": 2}
-    arguments = SFTConfig(
-        str(tmp_path), use_cpu=True, bf16=False, max_steps=4, report_to="none", save_strategy="no", disable_tqdm=True, **more
-    )
-    rows = Dataset.from_dict(data())
-    trainer = Counted(made("Qwen2", "lora"), arguments, train_dataset=rows, eval_dataset=rows, processing_class=tokenizer())
-    trainer.train()
-    assert walked == [True, True, False, True]
-    assert "train" not in vars(trainer.model)
