@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 BLOCK = 1 << 16
 SUDO = ("sudo", "-n", "--")
+_MAKING = threading.Lock()  # fabric's configuration is shared, and empty for a moment while a connection is made from it
 
 
 @contextlib.contextmanager
@@ -222,9 +223,10 @@ class SshTransport:
             # its own limits of 15 and 30 s are neither ours nor one deadline: the watchdog keeps that
             **dict.fromkeys(("timeout", "banner_timeout", "auth_timeout", "channel_timeout"), remaining),
         }
-        connection = fabric.Connection(
-            access.host, user=access.user, port=access.port, config=config, gateway=False, connect_kwargs=options
-        )
+        with _MAKING:
+            connection = fabric.Connection(
+                access.host, user=access.user, port=access.port, config=config, gateway=False, connect_kwargs=options
+            )
         connection.client.set_missing_host_key_policy(link.Policy(known, access.host, access.port))
         opened = SshConnection(connection, wire)
         where = {"host": access.host, "port": access.port, "user": access.user}
