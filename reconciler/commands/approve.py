@@ -5,14 +5,13 @@ from __future__ import annotations
 import getpass
 import sys
 from dataclasses import replace
-from typing import Any
 
 import click
 
 from reconciler.apply.statedir import StateDir
 from reconciler.commands import common
 from reconciler.commands.ask import ask, message, place, tell
-from reconciler.controller.approvals import Approvals, Pending, what_waits
+from reconciler.controller.approvals import Approvals, what_waits
 from reconciler.errors import ControllerError
 from reconciler.plan import wire
 from reconciler.render import plan as render_plan
@@ -45,10 +44,6 @@ def approve(plan: str | None, state_dir: str | None, as_json: bool) -> int:
     return tell(message("ApprovedLater", plan=plan), as_json)
 
 
-def _about(pending: Pending | None) -> dict[str, Any]:
-    return {"plan": pending.id, "by": pending.by} if pending else {}
-
-
 def _show(state: StateDir, as_json: bool) -> int:
     """The plan that waits, as a plan is shown, and who approved it already. Exit 0 whether one waits or not."""
     try:
@@ -59,7 +54,8 @@ def _show(state: StateDir, as_json: bool) -> int:
             raise
         pending = Approvals(state.approvals).pending()
         found = dict(pending.plan) if pending else None
-        ended = message(what_waits(pending), 0, **_about(pending))
+        reason, about = what_waits(pending)
+        ended = message(reason, 0, **about)
     if as_json:
         common.print_json({"plan": found, "by": ended["data"].get("by", "")})
         return 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import click
@@ -59,7 +58,7 @@ def _guard(signed: str, allowed_signers: str | None, gpg_keyring: str | None, ma
     words: tuple[str, ...] = ("--max-push", str(max_push))
     if Mode(signed) is Mode.NONE:
         return words
-    keys = Keys(*(Path(path) if path else None for path in (allowed_signers, gpg_keyring))).checked()
+    keys = Keys.named(allowed_signers, gpg_keyring).checked()
     words += ("--signed", signed)
     words += ("--allowed-signers", str(keys.signers)) if keys.signers else ()
     return words + (("--gpg-keyring", str(keys.keyring)) if keys.keyring else ())

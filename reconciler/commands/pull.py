@@ -5,7 +5,6 @@ from __future__ import annotations
 import getpass
 import socket
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import click
@@ -79,7 +78,7 @@ def _apply(
 
 def _followed(journal: Journal, state: StateDir, url: str, cluster: str | None, guard: dict[str, Any]) -> Followed:
     """What the repository shows now; why its newest revision is not taken is said. Raises Refused: there is no other."""
-    keys = Keys(*(Path(path) if path else None for path in (guard["allowed_signers"], guard["gpg_keyring"])))
+    keys = Keys.named(guard["allowed_signers"], guard["gpg_keyring"])
     repository = Repository(url, checked_ref(guard["ref"]), state.mirror, mirrored=True, below=checked_below(guard["below"]))
     follower = Follower(repository, cluster, journal, signed_as(Mode(guard["signed"]), keys))
     followed, accept = follower.look(), guard["accept"]

@@ -14,6 +14,7 @@ import click
 from reconciler import config
 from reconciler.commands import base
 from reconciler.errors import ControllerError, Usage
+from reconciler.model.words import is_inside
 from reconciler.render.reasons import error
 
 DETACH = 60.0  # seconds that a pusher is kept; the apply goes on
@@ -38,7 +39,7 @@ def checked_ref(name: str) -> str:
 
 def checked_below(name: str) -> str:
     """Itself. Raises Usage (WrongBelow)."""
-    if name and (name.startswith("/") or name.endswith("/") or {"", ".", ".."} & set(name.split("/"))):
+    if name and not is_inside(name):
         raise Usage("WrongBelow", name=name)
     return name
 
@@ -59,7 +60,7 @@ def pre_receive(
     from reconciler.source import incoming
     from reconciler.source.signatures import Keys, Mode
 
-    mode, keys = Mode(signed), Keys(*(Path(path) if path else None for path in (allowed_signers, gpg_keyring)))
+    mode, keys = Mode(signed), Keys.named(allowed_signers, gpg_keyring)
     keys = keys.checked() if mode is not Mode.NONE else keys
     guarded = incoming.Guarded(_here(), checked_ref(ref), checked_below(below), mode, keys, max_push << 20)
     with bounded():

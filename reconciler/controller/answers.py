@@ -154,7 +154,8 @@ class Answers:
         pending = self.loop.turns.approvals.pending()
         if pending:
             yield event({"event": "waiting", "plan": dict(pending.plan)})
-        yield end(0, what_waits(pending), **({"plan": pending.id, "by": pending.by} if pending else {}))
+        reason, about = what_waits(pending)
+        yield end(0, reason, **about)
 
     def _approve(self, fields: Mapping[str, Any], there: There) -> Iterator[Message]:
         """A plan that waits, by its id; or the newest revision, by its commit, where it was refused."""

@@ -42,9 +42,11 @@ class Pending:
         return str(self.plan["id"])
 
 
-def what_waits(pending: Pending | None) -> str:
-    """The reason code of it."""
-    return "NothingWaits" if pending is None else "WaitingApproved" if pending.by else "Waiting"
+def what_waits(pending: Pending | None) -> tuple[str, dict[str, Any]]:
+    """The reason code of it, with its data."""
+    if pending is None:
+        return "NothingWaits", {}
+    return "WaitingApproved" if pending.by else "Waiting", {"plan": pending.id, "by": pending.by}
 
 
 class Approvals:

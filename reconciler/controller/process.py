@@ -77,8 +77,7 @@ def _repository(settings: Settings, place: StateDir) -> Repository:
 
 
 def _signed(settings: Settings) -> Signed:
-    keys = Keys(*(Path(path) if path else None for path in (settings.allowed_signers, settings.gpg_keyring)))
-    return signed_as(Mode(settings.signed), keys)
+    return signed_as(Mode(settings.signed), Keys.named(settings.allowed_signers, settings.gpg_keyring))
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,11 +31,7 @@ _OURS = ("LC_ALL", "GIT_NO_REPLACE_OBJECTS", "GIT_TERMINAL_PROMPT", "GIT_OPTIONA
 
 
 class GitFailed(Exception):
-    """Git could not do it: `status` and the first line that it said."""
-
-    def __init__(self, status: int, said: str) -> None:
-        super().__init__(said)
-        self.status, self.said = status, said
+    """Git could not do it; the first line that it said."""
 
 
 class Repository:
@@ -59,7 +55,7 @@ class Repository:
                 return self._missing(accepted)
             return Head(commit, forward=accepted is None or self.contains(commit, accepted))
         except GitFailed as e:
-            return Head(None, "RepositoryUnread", (("repository", self.source), ("detail", e.said)))
+            return Head(None, "RepositoryUnread", (("repository", self.source), ("detail", str(e))))
 
     def contains(self, commit: str, ancestor: str) -> bool:
         """Whether `ancestor` is `commit` or in its history. Raises GitFailed where Git cannot tell."""
@@ -103,9 +99,9 @@ class Repository:
         try:
             said = gitcall.call(self.path, *_QUIET, *words, timeout=seconds, more=_reach())
         except SourceError as e:
-            raise GitFailed(-1, str(e.data.get("detail") or f"no answer within {seconds:g} s")) from None
+            raise GitFailed(str(e.data.get("detail") or f"no answer within {seconds:g} s")) from None
         if said.status not in statuses:
-            raise GitFailed(said.status, said.first_error[:500])
+            raise GitFailed(said.first_error[:500])
         return said
 
 

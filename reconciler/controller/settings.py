@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from reconciler.model.durations import ALLOWED, seconds
-from reconciler.model.words import nearest
+from reconciler.model.words import is_inside, nearest
 
 REF = "refs/heads/main"
 _REF = re.compile(r"refs/[A-Za-z0-9][A-Za-z0-9._/-]{0,200}")
@@ -110,7 +110,7 @@ def _value(key: str, value: Any) -> str | float | Wrong:
         full = value if value.startswith("refs/") else f"refs/heads/{value}"
         plain = _BRANCH.fullmatch(value) and _REF.fullmatch(full) and ".." not in value and not value.endswith(("/", ".lock"))
         return full if plain else Wrong("not-a-ref", (0, 0), key, {"found": value})
-    if key == "below" and (value.startswith("/") or value.endswith("/") or {"", ".", ".."} & set(value.split("/"))):
+    if key == "below" and not is_inside(value):
         return Wrong("not-below", (0, 0), key, {"found": value})
     if key == "signed" and value not in _SIGNED:
         return Wrong("not-one-of", (0, 0), key, {"found": value, "allowed": list(_SIGNED), "nearest": nearest(value, _SIGNED)})

@@ -1,4 +1,4 @@
-"""Which valid name a wrong one most likely stands for."""
+"""Which valid name a wrong one most likely stands for, and which names lead out of a folder."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ from functools import lru_cache
 
 _MANY = 100  # names beyond which only those that begin alike are compared: difflib costs about 10 microseconds a pair
 _LONGEST = 128  # characters; a longer word stands for no name
+
+
+def is_inside(name: str) -> bool:
+    """Whether `a/b` names a place inside a folder: relative, and without `.`, `..` or nothing between its slashes."""
+    return not {"", ".", ".."} & set(name.split("/"))
 
 
 @lru_cache(maxsize=4096)

@@ -71,8 +71,7 @@ class Objects:
     def _last_words(self, process: subprocess.Popen[bytes]) -> str:
         self._process = None
         _, said = process.communicate()
-        lines = [line for line in said.decode(errors="replace").splitlines() if line.strip()]
-        return lines[0] if lines else "git cat-file ended"
+        return gitcall.Said(process.returncode, b"", said.decode(errors="replace")).first_error
 
 
 def summary(commit: bytes) -> str:

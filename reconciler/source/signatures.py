@@ -36,6 +36,11 @@ class Keys:
     signers: Path | None = None
     keyring: Path | None = None
 
+    @classmethod
+    def named(cls, signers: str | None, keyring: str | None) -> Keys:
+        """By the paths that were said, None or empty where nothing was."""
+        return cls(Path(signers) if signers else None, Path(keyring) if keyring else None)
+
     def checked(self) -> Keys:
         """Itself, absolute. Raises Usage (NoSignerKeys, SignersUnreadable) where nobody could ever sign."""
         if self.signers is None and self.keyring is None:

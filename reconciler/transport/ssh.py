@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 BLOCK = 1 << 16
 SUDO = ("sudo", "-n", "--")
-_MAKING = threading.Lock()  # fabric's configuration is shared, and empty for a moment while a connection is made from it
+_MAKING = (
+    threading.Lock()
+)  # a connection that is made sets a value of the shared configuration, which is then merged anew from nothing
 
 
 @contextlib.contextmanager

@@ -4,50 +4,29 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from tests.e2e import truth
 from tests.e2e.conftest import Small
-from tests.e2e.site import Running, Site
+from tests.e2e.origin import controlled
 from tests.e2e.truth import Nodes
 
 TWO = ("gpu01", "gpu02")
 FILES = {"/etc/motd": "one\n"}
 SLOW = {"slow-install": "present"}
-
-
-def start(site: Site, *words: str) -> Running:
-    return site.start("controller", "--repository", str(site.repo), "--interval", "1s", *words)
-
-
-@contextmanager
-def running(site: Site) -> Iterator[Running]:
-    """A controller that listens; ended in good order, or by a test that killed it."""
-    found = start(site)
-    try:
-        limit = time.monotonic() + 60
-        while "no controller listens" in (asked := site.run("events")).text or asked.code:
-            assert time.monotonic() < limit
-            assert found.process.poll() is None
-        yield found
-    finally:
-        if found.process.poll() is None:
-            found.send(signal.SIGTERM)
-            assert found.result().code == 0
+OFTEN = ("--interval", "1s")
 
 
 def test_killed_in_the_middle_and_started_again(nodes: Nodes, small: Small) -> None:
     machines = nodes.fresh(*TWO)
     site = small(nodes=TWO, files=FILES, packages=SLOW)
-    first = start(site)  # killed below
+    first = site.start("controller", "--repository", str(site.repo), *OFTEN)  # killed below
     limit = time.monotonic() + 60
     while not any(r["type"] == "intent" and r["title"] == "package-transaction" for r in site.journal()):
         assert time.monotonic() < limit
         time.sleep(0.05)
     first.send(signal.SIGKILL)
     first.process.communicate(timeout=10)
-    with running(site):
+    with controlled(site, str(site.repo), *OFTEN):
         assert site.run("wait", "--for", "Ready", "--timeout", "90s").code == 0
         for machine in machines:
             assert truth.text(machine, "/etc/motd") == "one\n"
@@ -62,9 +41,9 @@ def test_killed_in_the_middle_and_started_again(nodes: Nodes, small: Small) -> N
 def test_two_controllers_and_a_newer_commit(nodes: Nodes, small: Small) -> None:
     machines = nodes.fresh(*TWO)
     site = small(nodes=TWO, files=FILES)
-    with running(site):
+    with controlled(site, str(site.repo), *OFTEN):
         assert site.run("wait", "--for", "Ready", "--timeout", "60s").code == 0
-        again = start(site).result()
+        again = site.start("controller", "--repository", str(site.repo), *OFTEN).result()
         assert again.code == 6
         assert "another reconcile" in again.stderr
         site.declare(nodes=TWO, files={"/etc/motd": "two\n"})
