@@ -8,12 +8,9 @@ run that is killed and goes on is from an unbroken one. --model tiny with --rank
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
-import os
 import random
 import re
-import signal
 import statistics
 import subprocess
 import sys
@@ -25,7 +22,7 @@ from typing import Any
 
 from benchmarks.baselines.plain import LENGTH
 from benchmarks.baselines.shapes import SHAPES
-from tests.trainer import tiny
+from tests.trainer import launch, tiny
 
 EVERY = 100  # steps between two checkpoints, as the target for the stall says
 WARM = 10  # logged steps that are not counted: layers compile in the first
@@ -66,24 +63,34 @@ def logged(root: Path, run: str) -> list[dict[str, Any]]:
 
 
 def losses(root: Path, run: str) -> dict[int, str]:
-    return {e["step"]: e["loss_hex"] for e in logged(root, run) if "loss_hex" in e}
+    logs = root / "logs" / "training" / run
+    return tiny.losses(logs) if (logs / "metrics.jsonl").exists() else {}
+
+
+def started(root: Path, run: str, ranks: int) -> subprocess.Popen[str]:
+    return subprocess.Popen(argv(root, run, ranks), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 def trained(root: Path, run: str, ranks: int, limit: float) -> dict[str, Any]:
     """A run to its end: what its own records say."""
     began = time.monotonic()
-    done = subprocess.run(argv(root, run, ranks), capture_output=True, text=True, timeout=limit, check=False)
+    process = started(root, run, ranks)
+    try:
+        said, _ = process.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:  # told by its exit status
+        launch.kill(process.pid)
+        said, _ = process.communicate()
     wall = time.monotonic() - began
     outcome = root / "checkpoints" / run / "result.json"
-    found: dict[str, Any] = {"run": run, "exit": done.returncode, "seconds": round(wall, 1)}
+    found: dict[str, Any] = {"run": run, "exit": process.returncode, "seconds": round(wall, 1)}
     if not outcome.exists():
-        return {**found, "said": (done.stdout + done.stderr)[-3000:]}
+        return {**found, "said": said[-3000:]}
     result = json.loads(outcome.read_text())
     entries = [e for e in logged(root, run) if "loss_hex" in e][WARM:]
     steps = [e["step_seconds"] for e in entries if "step_seconds" in e]
     rates = [e["tokens_per_second"] for e in entries if "tokens_per_second" in e]
-    said = (root / "logs" / "training" / run / "train.log").read_text()
-    stalls = [float(held) for held in re.findall(r"saved checkpoint-\d+: held up ([0-9.]+) s", said)]
+    log = (root / "logs" / "training" / run / "train.log").read_text()
+    stalls = [float(held) for held in re.findall(r"saved checkpoint-\d+: held up ([0-9.]+) s", log)]
     found |= {"result": result, "metrics": entries[-1] if entries else {}, "stalls": stalls}
     if steps and rates:
         found |= {"step_seconds": statistics.median(steps), "tokens_per_second": statistics.median(rates)}
@@ -94,13 +101,13 @@ def trained(root: Path, run: str, ranks: int, limit: float) -> dict[str, Any]:
 
 def killed(root: Path, run: str, at: int, ranks: int, limit: float) -> dict[str, Any]:
     """A run killed once it has logged step `at`, and started again: from where it went on."""
-    process = subprocess.Popen(argv(root, run, ranks), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    process = started(root, run, ranks)
     until = time.monotonic() + limit
     while process.poll() is None and time.monotonic() < until and max([*losses(root, run), 0]) < at:
         time.sleep(0.2)  # its file is all that it tells
-    with contextlib.suppress(ProcessLookupError):  # it ended by itself: what is logged says how far it came
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    if process.poll() is None:
+        launch.kill(process.pid)
+    process.communicate()
     before = max([*losses(root, run), 0])
     again = trained(root, run, ranks, limit)
     return {"killed_after": before, "again": {k: again.get(k) for k in ("exit", "seconds", "said")}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import threading
 import time
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from invoke.config import Config
 
 from reconciler.errors import ReconcileError, Unreachable
 from reconciler.model.desired import DesiredNode, SshAccess
@@ -72,6 +74,26 @@ def test_handshakes_behind_it_are_paced(
         for channel in list(pool.map(lambda _: transport.open(behind(server, bastion), 30), range(24))):
             channel.close()
     assert 1 < most <= HANDSHAKES
+
+
+def test_no_connection_is_made_while_the_shared_configuration_is_merged_anew(
+    transport: SshTransport, server: Sshd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transport.open(server.node(), 20).close()  # fabric and its configuration are there
+    merge, two = Config.merge, threading.Barrier(2)
+
+    def met(config: Config) -> None:
+        with contextlib.suppress(threading.BrokenBarrierError):
+            two.wait(0.5)
+            raise AssertionError("two at once")
+        two.reset()
+        merge(config)
+
+    monkeypatch.setattr(Config, "merge", met)
+    with ThreadPoolExecutor(2) as pool:
+        for channel in list(pool.map(lambda _: transport.open(server.node(), 20), range(2))):
+            assert says_hi(channel)
+            channel.close()
 
 
 def test_a_new_login_after_the_shared_one_was_lost(transport: SshTransport, server: Sshd, bastion: Sshd) -> None:
