@@ -44,7 +44,8 @@ class Origin:
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         """A push in a process group of its own, as a terminal would start it. Its terminal is `stderr`."""
-        argv = ("git", "-C", str(self.site.repo), "push", *(words or ("origin", "HEAD:main")))
+        # a shell's background job, which this may be, ignores the interrupt, and its children with it
+        argv = ("env", "--default-signal=INT", "git", "-C", str(self.site.repo), "push", *(words or ("origin", "HEAD:main")))
         return subprocess.Popen(
             argv,
             env={**os.environ, **self.environment},
