@@ -18,6 +18,7 @@ from trainer import dry_run, output, prepare, result, run_file
 from trainer.call import Call, parse
 from trainer.device import Device, device, ranks
 from trainer.errors import Problem, StorageFailed, TrainerError
+from trainer.leave import leave
 
 
 def main(argv: list[str]) -> int:
@@ -81,4 +82,4 @@ def quiet(here: Device) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

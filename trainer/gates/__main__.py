@@ -7,6 +7,8 @@ import importlib
 import sys
 from collections.abc import Sequence
 
+from trainer.leave import leave
+
 STAGES = {
     "torch": "one_gpu",
     "ddp-node": "ddp_node",
@@ -31,4 +33,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

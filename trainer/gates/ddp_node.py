@@ -14,6 +14,7 @@ from typing import Any
 from trainer.gates import runner
 from trainer.gates.group import Group
 from trainer.gates.outcome import Outcome, Problem
+from trainer.leave import leave
 
 GATE = "ddp-node"
 SIZES = (1, 1_000, 1_000_003)  # elements; the last is no multiple of anything
@@ -109,4 +110,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

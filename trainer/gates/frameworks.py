@@ -17,6 +17,7 @@ from typing import Any
 from trainer.gates import runner
 from trainer.gates.group import Group
 from trainer.gates.outcome import Failed, Outcome, Problem
+from trainer.leave import leave
 
 GATE = "frameworks"
 NEEDED = ("transformers", "accelerate", "datasets", "peft", "trl", "sentencepiece", "deepspeed")
@@ -206,4 +207,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from trainer.gates import runner
 from trainer.gates.lora_node import check
+from trainer.leave import leave
 
 GATE = "lora-cluster"
 
@@ -19,4 +20,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

@@ -11,6 +11,7 @@ from trainer.gates import lora, runner
 from trainer.gates.ddp_node import placed
 from trainer.gates.group import Group
 from trainer.gates.outcome import Outcome
+from trainer.leave import leave
 
 GATE = "lora-node"
 
@@ -29,4 +30,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

@@ -20,6 +20,7 @@ from trainer.gates import bandwidth, runner
 from trainer.gates.ddp_node import placed, sums, wrong_sums
 from trainer.gates.group import Group
 from trainer.gates.outcome import Failed, Outcome, Problem
+from trainer.leave import leave
 
 GATE = "nccl-cluster"
 _NETWORK = re.compile(r"via NET/([A-Za-z]+)(\S*)")
@@ -83,4 +84,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

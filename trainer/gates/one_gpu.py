@@ -21,6 +21,7 @@ from typing import Any
 from trainer.gates import backend, runner
 from trainer.gates.group import Group
 from trainer.gates.outcome import Outcome, Problem
+from trainer.leave import leave
 
 GATE = "torch"
 SIDE, SIDE_ON_CPU, TIMES, CORNER = 8192, 512, 10, 64
@@ -156,4 +157,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))
