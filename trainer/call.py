@@ -48,6 +48,11 @@ class Call:
     def cache(self) -> Path:
         return self.data_root / "cache" / "datasets"
 
+    @property
+    def tokens(self) -> Path:
+        """Rows as tokens, made once for each content."""
+        return self.data_root / "datasets" / "tokenized"
+
     def output(self, lora: bool) -> Path:
         """Where the trained model goes: an adapter, or a whole model."""
         return self.data_root / "models" / ("lora" if lora else "merged") / self.name

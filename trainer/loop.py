@@ -19,6 +19,7 @@ from trainer.checkpoints import Checkpoints
 from trainer.engines import Engine, Proof
 from trainer.loss import FusedLossTrainer
 from trainer.meters import Meters
+from trainer.tokenised import Tokenised
 
 log = logging.getLogger("trainer")
 
@@ -26,8 +27,10 @@ log = logging.getLogger("trainer")
 class Parts:
     """What is ours in a trainer."""
 
-    def __init__(self, engine: Engine, checkpoints: Checkpoints, meters: Meters, world_changed: int | None) -> None:
-        self.engine, self.checkpoints, self.meters = engine, checkpoints, meters
+    def __init__(
+        self, engine: Engine, checkpoints: Checkpoints, meters: Meters, tokens: Tokenised, world_changed: int | None
+    ) -> None:
+        self.engine, self.checkpoints, self.meters, self.tokens = engine, checkpoints, meters, tokens
         self.world_changed = world_changed  # the world size of the checkpoint that is resumed, where it is another one
         self.proof: Proof | None = None
         self.speed: dict[str, Any] = {}
@@ -50,6 +53,13 @@ class Ours:
         self.parts = parts
         self._aside: Path | None = None
         super().__init__(**given)
+
+    # -- data
+
+    def _prepare_dataset(self, dataset: Any, *given: Any) -> Any:
+        """Tokens are made once for each content, and read back at every later start."""
+        made = super()._prepare_dataset  # type: ignore[misc]
+        return self.parts.tokens.of(self, given, lambda: made(dataset, *given))
 
     # -- engine
 

@@ -27,6 +27,7 @@ from trainer.stop import Stop
 from trainer.telemetry import Telemetry
 from trainer.together import Together, finish
 from trainer.together import start as join
+from trainer.tokenised import Tokenised
 from trainer.verdicts import verdict
 
 log = logging.getLogger("trainer")
@@ -217,7 +218,7 @@ class Session:
             "callbacks": [self.stopper, detect, Tell(telemetry, meters)],
             "peft_config": model.adapter(run.method) if run.method.type == "lora" else None,
         }
-        parts = Parts(chosen, kept, meters, changed)
+        parts = Parts(chosen, kept, meters, Tokenised(call.tokens, found.data.digest, together), changed)
         if run.objective.type == "sft":
             return SftLoop(parts, **given)
         if run.objective.reference:

@@ -62,17 +62,13 @@ class Together:
         """Let rank 0 do it; all get what it gave, or the TrainerError that it raised."""
         import torch.distributed as dist
 
-        found: list[Any] = [None, None]
-        if self.rank == 0:
-            try:
-                found[0] = action()
-            except TrainerError as error:
-                found[1] = (type(error), error.problems, error.verdict)
+        found = [_told(action) if self.rank == 0 else None]
         dist.broadcast_object_list(found, src=0, group=self.group)
-        if found[1] is not None:
-            kind, problems, verdict = found[1]
-            raise kind(problems, verdict)
-        return found[0]
+        return _heard(found)[0]
+
+    def each_node(self, action: Callable[[], Any]) -> list[Any]:
+        """Let the first rank of each node do it; what each of them gave, by node, or the first TrainerError that one raised."""
+        return _heard(self.gather(_told(action) if self._ranks.local == 0 else None))
 
     def beside(self) -> Together:
         """Another group of the same ranks, for a thread of its own: what is agreed in one never waits for the other."""
@@ -83,6 +79,23 @@ class Together:
     def barrier(self) -> None:
         """Wait until all are here."""
         self.most([0])
+
+
+def _told(action: Callable[[], Any]) -> tuple[Any, Any]:
+    """What it gave, or the parts of the TrainerError that it raised: an error itself does not survive the way to another rank."""
+    try:
+        return action(), None
+    except TrainerError as error:
+        return None, (type(error), error.problems, error.verdict)
+
+
+def _heard(found: Sequence[tuple[Any, Any] | None]) -> list[Any]:
+    told = [one for one in found if one is not None]
+    for _, error in told:
+        if error is not None:
+            kind, problems, verdict = error
+            raise kind(problems, verdict)
+    return [value for value, _ in told]
 
 
 def start(ranks: Ranks, device: Device, patience: float) -> Together:

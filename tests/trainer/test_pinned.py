@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from typing import Any
 
 import pytest
@@ -100,6 +101,22 @@ def test_trl_saves_through_transformers_and_asks_for_a_card_that_we_leave_out() 
         source = inspect.getsource(kind._save_checkpoint)
         assert "self.create_model_card(" in source
         assert "super()._save_checkpoint(model, trial)" in source
+
+
+def test_tokens_depend_on_nothing_that_is_not_in_their_key() -> None:
+    from trl import DPOTrainer, SFTTrainer
+
+    from trainer import tokenised
+
+    handed_over = {"args.dataset_num_proc", "self._tokenizer", "self.chat_template"}  # how fast; the key's tokenizer and template
+    keyed = {f"args.{name}" for name in tokenised.ARGUMENTS} | {f"self.{name}" for name in tokenised.ATTRIBUTES}
+    read: set[str] = set()
+    for kind in (SFTTrainer, DPOTrainer):
+        assert list(inspect.signature(kind._prepare_dataset).parameters)[1:4] == ["dataset", "processing_class", "args"]
+        assert list(inspect.signature(kind._prepare_dataset).parameters)[-1] == "dataset_name"
+        assert "self._prepare_dataset(" in inspect.getsource(kind.__init__)
+        read |= set(re.findall(r"\b(?:args|self)\.\w+", inspect.getsource(kind._prepare_dataset)))
+    assert read == keyed | handed_over
 
 
 def test_accelerate_prepares_models_by_the_method_that_we_replace() -> None:

@@ -98,6 +98,41 @@ def test_what_was_measured_is_written(here: Site, plain: Done) -> None:
     assert "max_grad_norm = 1.0  (Transformers' default)" in plain.log
 
 
+def kept_tokens(here: Site) -> dict[str, int]:
+    """Folders of tokens, with the time at which each was sealed."""
+    return {seal.parent.name: seal.stat().st_mtime_ns for seal in (here.root / "datasets" / "tokenized").glob("*/seal.json")}
+
+
+def test_tokens_are_made_once_for_each_content(here: Site, plain: Done) -> None:
+    before = kept_tokens(here)
+    assert len(before) >= 2, "training and validation"
+    for made in (here.root / "cache").rglob("cache-*.arrow"):  # what TRL's own steps left behind: it would do them again
+        made.unlink()
+    again = here.train(here.run_file("tokens-again", engine="ddp", method={**DROPOUT, "merge": True}, eval_steps=4))
+    assert again.losses == plain.losses
+    assert kept_tokens(here) == before
+    assert list((here.root / "cache").rglob("cache-*.arrow")) == []
+    shorter = here.train(here.run_file("tokens-shorter", engine="ddp", max_length=32, max_steps=1))
+    assert shorter.status == 0, shorter.text[-2000:]
+    assert len(kept_tokens(here)) == len(before) + 2
+
+
+def test_tokens_that_were_altered_are_not_trained_on(here: Site, plain: Done) -> None:
+    values: dict[str, Any] = {"engine": "ddp", "max_length": 48, "max_steps": 1}
+    before = kept_tokens(here)
+    assert here.train(here.run_file("tokens-made", **values)).status == 0
+    for name in kept_tokens(here).keys() - before.keys():
+        with next((here.root / "datasets" / "tokenized" / name).glob("*.arrow")).open("r+b") as file:
+            file.seek(-9, 2)
+            file.write(b"!")
+    done = here.train(here.run_file("tokens-altered", **values))
+    assert done.status != 0
+    assert (done.result["status"], done.result["verdict"], done.result["step"]) == ("refused", "storage", 0)
+    assert "data-00000-of-00001.arrow was altered" in done.result["problems"][0]
+    assert "remove the folder" in done.result["problems"][-1]
+    assert "Traceback" not in (here.logs("tokens-altered") / "rank-0.log").read_text()
+
+
 @pytest.mark.parametrize("how", ["file", "SIGUSR1"])
 def test_a_run_that_is_asked_to_stop_saves_and_goes_on_to_the_same_bits(here: Site, plain: Done, how: str) -> None:
     name = f"stopped-{how.lower()}"

@@ -1,4 +1,4 @@
-"""Tokenised data, kept: made once for each content of the data, tokenizer, chat template, length and packing.
+"""Tokenised data, kept: made once for each content of the data, tokenizer, chat template and settings.
 
 ROOT/NAME/            NAME is the digest of the key; named only when everything in it is on the disk
 ROOT/NAME/seal.json   the key, and size and SHA-256 of each file
@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import dataclasses
 import fcntl
-import hashlib
+import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from trainer import durable
+from trainer.errors import Problem, Refused
 
 SEAL = "seal.json"
 FORMAT = 1
@@ -26,50 +27,52 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """All that the tokens depend on. `packing` and `loss` are the trainer's own words for what it does with rows."""
+    """All that the tokens depend on. `settings`: what the maker of the tokens was told, with the side; a JSON value."""
 
-    data: str  # digest of the rows, of both sides and how they were split
+    data: str  # digest of the rows, of both sides, and how they were split
     tokenizer: str
     template: str
-    max_length: int
-    packing: str
-    loss: str
-    versions: str  # of the libraries that make the tokens
+    settings: Mapping[str, Any]
+    versions: Mapping[str, str]  # of the libraries that make the tokens
 
     @property
     def name(self) -> str:
         return durable.digest_of({"format": FORMAT, **dataclasses.asdict(self)})[:32]
 
 
-class CacheDamaged(Exception):
-    """A kept set that is not what was written: every file that differs, and what to do."""
+class CacheDamaged(Refused):
+    """A kept set that is not what was written: every file that differs, and what to do. Nothing is trained on it."""
 
-    def __init__(self, folder: Path, wrong: list[str]) -> None:
-        super().__init__(f"{folder}: {'; '.join(wrong)}. Nothing is trained on it: remove the folder, and it is made anew")
-        self.folder, self.wrong = folder, tuple(wrong)
+    verdict = "storage"
 
 
 def tokenizer_digest(tokenizer: Any) -> str:
     """Of a fast tokenizer with its vocabulary, rules and special tokens, without the chat template."""
-    whole = tokenizer.backend_tokenizer.to_str() + repr(sorted(tokenizer.special_tokens_map.items()))
-    return hashlib.sha256(whole.encode()).hexdigest()
+    rules = json.loads(tokenizer.backend_tokenizer.to_str())
+    for name in ("truncation", "padding"):  # of its last call: every call says its own
+        rules.pop(name, None)
+    return durable.digest_of([rules, tokenizer.special_tokens_map])
 
 
-def template_digest(tokenizer: Any) -> str:
-    """Of the chat template; empty where there is none."""
-    return hashlib.sha256(tokenizer.chat_template.encode()).hexdigest() if tokenizer.chat_template else ""
+def found(root: Path, key: Key) -> Path | None:
+    """The folder of this key where it is there; every file of it is read. Raises CacheDamaged: one was altered, lost or added."""
+    folder = root / key.name
+    if not folder.exists():
+        return None
+    if wrong := faults(folder, key):
+        problems = [Problem(str(folder), what) for what in wrong]
+        raise CacheDamaged([*problems, Problem(str(folder), "nothing is trained on it: remove the folder, and it is made anew")])
+    return folder
 
 
 def kept(root: Path, key: Key, make: Callable[[Path], None]) -> Path:
     """The folder of this key. Where it is not there, `make` fills an empty folder, which is then sealed and named.
 
-    Raises CacheDamaged where a file of it was altered, lost or added; what `make` raises leaves no folder behind.
+    Raises CacheDamaged; what `make` raises leaves no folder behind.
     """
     folder = root / key.name
     with _alone(root, key.name):
-        if folder.exists():
-            if wrong := faults(folder, key):
-                raise CacheDamaged(folder, wrong)
+        if found(root, key):
             return folder
         aside = root / f".{key.name}.making"
         shutil.rmtree(aside, ignore_errors=True)  # of a process that was killed: nobody else can be here
@@ -124,10 +127,3 @@ def faults(folder: Path, key: Key) -> list[str]:
         if (folder / name).stat().st_size != size or durable.file_digest(folder / name) != digest:
             wrong.append(f"{name} was altered")
     return wrong
-
-
-def dataset(root: Path, key: Key, make: Callable[[], Any]) -> Any:
-    """A Dataset of the library datasets: from the disk, or made by `make`, written there and read back. Raises CacheDamaged."""
-    from datasets import load_from_disk
-
-    return load_from_disk(str(kept(root, key, lambda folder: make().save_to_disk(str(folder)))))
