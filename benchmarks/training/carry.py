@@ -13,7 +13,7 @@ from pathlib import Path
 CARRIED = Path(__file__).resolve().parent.parent / "carried"
 MOST_MIB = 60
 # the trainer's own pins, and what they import that is not there
-ALONE = ("trl==1.16.0", "datasets==5.2.0", "liger-kernel==0.8.5", "dill", "multiprocess", "orjson")
+ALONE = ("trl==1.16.0", "datasets==5.2.0", "liger-kernel==0.8.5", "dill", "multiprocess")
 WITH_CORE = ("pydantic>=2.11,<3",)  # its core has to be of one version with it
 PINNED = (
     "transformers==5.24.0",
@@ -24,7 +24,7 @@ PINNED = (
     "huggingface-hub>=1.31,<2",
 )
 BOARD = ("tensorboard", "tensorboard-data-server", "absl-py", "grpcio", "markdown", "protobuf", "werkzeug", "markupsafe")
-WHOLE = (*PINNED, *BOARD, "prometheus-client", "zstandard")
+WHOLE = (*PINNED, *BOARD, "prometheus-client")
 FOR = (
     "--only-binary=:all:",
     "--python-version=3.12",
