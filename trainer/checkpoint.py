@@ -1,4 +1,4 @@
-"""Checkpoints on a disk: which are whole, which is the newest, which may go. No torch: what is inside is `checkpoint_state`'s.
+"""Checkpoints on a disk: which are whole, which is the newest, which may go. No torch: what is inside is the engines'.
 
 ROOT/checkpoint-STEP/           named only when everything in it is on the disk
 ROOT/checkpoint-STEP/seal.json  size and SHA-256 of each file, what the run was, and the digest of all that
@@ -59,13 +59,12 @@ def contents(folder: Path) -> list[str]:
 
 def settle(folder: Path, names: Iterable[str]) -> dict[str, tuple[int, str]]:
     """Wait until these files are on the disk, let everybody read them, and give size and digest of each."""
-    found = {}
-    for name in names:
-        path = folder / name
+    paths = {name: folder / name for name in names}
+    for path in paths.values():
         path.chmod(0o644)  # safetensors writes 0600, which the user of a server cannot read
         durable.sync(path)
-        found[name] = (path.stat().st_size, durable.file_digest(path))
-    return found
+    digests = durable.file_digests(list(paths.values()))
+    return {name: (path.stat().st_size, digest) for (name, path), digest in zip(paths.items(), digests, strict=True)}
 
 
 def seal(folder: Path, step: int, about: Mapping[str, Any], files: Mapping[str, tuple[int, str]]) -> None:
@@ -106,19 +105,17 @@ def read_seal(folder: Path) -> Sealed | str:
     return Sealed(folder, int(data["step"]), data["about"], files)
 
 
-def faults(found: Sealed, part: int = 0, parts: int = 1) -> list[str]:
-    """What differs from the seal. Every part looks for missing and foreign files; digests are shared out over `parts` callers."""
+def faults(found: Sealed) -> list[str]:
+    """What differs from the seal: files that are missing or foreign, and those that are not what was sealed."""
     there = set(contents(found.path))
     wrong = [f"{name} is missing" for name in sorted(set(found.files) - there)]
     wrong += [f"{name} is not in the seal" for name in sorted(there - set(found.files))]
-    for number, name in enumerate(sorted(set(found.files) & there)):
-        size, digest = found.files[name]
-        actual = (found.path / name).stat().st_size
-        if actual != size:
-            wrong.append(f"{name} has {actual} bytes, not {size}")
-        elif number % parts == part and durable.file_digest(found.path / name) != digest:
-            wrong.append(f"{name} was altered")
-    return wrong
+    both = sorted(set(found.files) & there)
+    sizes = {name: (found.path / name).stat().st_size for name in both}
+    wrong += [f"{name} has {sizes[name]} bytes, not {found.files[name][0]}" for name in both if sizes[name] != found.files[name][0]]
+    whole = [name for name in both if sizes[name] == found.files[name][0]]
+    digests = zip(whole, durable.file_digests([found.path / name for name in whole]), strict=True)
+    return wrong + [f"{name} was altered" for name, digest in digests if digest != found.files[name][1]]
 
 
 def steps(root: Path) -> list[int]:

@@ -15,13 +15,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from trainer import checkpoint, copies
+from trainer import checkpoint
 from trainer.copies import Copies
 from trainer.errors import Problem, StorageFailed
 from trainer.together import Together
 
 SCHEDULER = "scheduler.pt"
 FAILURES = 2
+NO_ROOM = "memory has no room for a copy of the %s: training waits while it is written"
 log = logging.getLogger("trainer")
 
 
@@ -69,11 +70,11 @@ class Checkpoints:
 
     def later(self, name: str, value: Any, write: Callable[[Any], Any]) -> None:
         """Write a copy of `value` beside training; at once, and the value itself, where memory has no room for copies."""
-        if copies.size(value) < copies.available() / 2:
+        if self._copies.fit(value, name):
             copied = self._copies.of(value, name)
             self._later.append(lambda: write(copied))
         else:
-            log.warning("memory has no room for a copy of the %s: training waits while it is written", name)
+            log.warning(NO_ROOM, name)
             write(value)
 
     def after(self, action: Callable[[], Any]) -> None:

@@ -8,8 +8,10 @@ from typing import Any
 
 
 def tensors(value: Any) -> Iterator[Any]:
-    """Every tensor in a nested value."""
-    if hasattr(value, "element_size"):
+    """Every tensor in a nested value, as this process has it."""
+    if hasattr(value, "to_local"):  # a shard, of which this process has its own part
+        yield value.to_local()
+    elif hasattr(value, "element_size"):
         yield value
     elif isinstance(value, Mapping):
         for part in value.values():
@@ -31,11 +33,21 @@ def available() -> int:
     return int(found["MemAvailable"].split()[0]) * 1024
 
 
+def roomy(value: Any, ranks: int = 1) -> bool:
+    """Whether memory has room for copies that so many processes of this node are about to make."""
+    return size(value) * ranks < available() / 2
+
+
 class Copies:
     """`of` copies a nested value; what it gave before is overwritten by the next call with the same `name`."""
 
     def __init__(self) -> None:
         self._buffers: dict[str, Any] = {}
+        self._roomy: dict[str, bool] = {}
+
+    def fit(self, value: Any, name: str) -> bool:
+        """Whether memory had room for copies of that name when they were asked for first: it holds them since then."""
+        return self._roomy.setdefault(name, roomy(value))
 
     def of(self, value: Any, name: str) -> Any:
         """The same value with every tensor copied to the CPU; what shared memory shares it still."""

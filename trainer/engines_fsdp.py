@@ -5,15 +5,20 @@ Each decoder layer is a unit and the rest is one. Checkpoints are PyTorch's dist
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
+from trainer import copies
+from trainer.checkpoints import NO_ROOM
 from trainer.engines import Engine, Proof, Unproved
 from trainer.errors import Problem
 from trainer.resolve import Resolved
 from trainer.spec import Fsdp
 
 SHARDS = "shards"  # folder of the distributed checkpoint
+WRITERS = 4  # files that a rank writes at a time
+log = logging.getLogger("trainer")
 
 
 class FsdpEngine(Engine):
@@ -25,6 +30,8 @@ class FsdpEngine(Engine):
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self._width: str | None = None
+        self._roomy: bool | None = None
+        self._stager: Any = None
 
     def prepare(self, resolved: Resolved) -> dict[str, Any]:
         self._width = "bfloat16" if resolved.arguments["bf16"] else "float16" if resolved.arguments["fp16"] else None
@@ -97,11 +104,37 @@ class FsdpEngine(Engine):
     def save(self, trainer: Any, folder: Path) -> bool:
         import torch.distributed.checkpoint as dcp
 
-        checkpoints = trainer.parts.checkpoints
-        # it copies the shards before it returns, and agrees by a group that nothing else uses until it is done
-        written = dcp.async_save(self._state(trainer), checkpoint_id=folder / SHARDS, process_group=checkpoints.beside.group)
-        checkpoints.after(lambda: _done(written))
+        checkpoints, state = trainer.parts.checkpoints, self._state(trainer)
+        given: dict[str, Any] = {
+            # files are brought to the disk when they are settled
+            "storage_writer": dcp.FileSystemWriter(folder / SHARDS, thread_count=WRITERS, sync_files=False),
+            "process_group": checkpoints.beside.group,  # nothing else agrees by it until this is done
+        }
+        if self._staged(state):
+            # it copies the shards before it returns
+            written = dcp.async_save(state, async_stager=self._stager, **given)
+            checkpoints.after(lambda: _done(written))
+        else:
+            log.warning(NO_ROOM, "shards")
+            dcp.save(state, **given)
         return True
+
+    def _staged(self, state: Any) -> bool:
+        """Whether shards are copied and written beside training, decided by all ranks when the first are saved.
+
+        The copies' memory is used again for each checkpoint: to take and to pin it anew takes longer than to copy.
+        """
+        if self._roomy is None:
+            self._roomy = not self.together.any(not copies.roomy(state, self.together.node_ranks))
+            if self._roomy:
+                from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
+
+                cuda = self.device.kind == "cuda"
+                options = StagingOptions(
+                    use_pinned_memory=cuda, use_shared_memory=False, use_async_staging=False, use_non_blocking_copy=cuda
+                )
+                self._stager = DefaultStager(options)
+        return self._roomy
 
     def restore(self, trainer: Any, folder: Path) -> bool:
         import torch.distributed.checkpoint as dcp

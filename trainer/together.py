@@ -25,7 +25,7 @@ class Together:
     """The group of all ranks. Every method is called by all of them, at the same place."""
 
     def __init__(self, ranks: Ranks, group: Any) -> None:
-        self._ranks, self.rank, self.world = ranks, ranks.rank, ranks.world
+        self._ranks, self.rank, self.world, self.node_ranks = ranks, ranks.rank, ranks.world, ranks.node_ranks
         self.group = group
 
     def most(self, values: Sequence[int]) -> list[int]:

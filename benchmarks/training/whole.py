@@ -1,8 +1,9 @@
 """The trainer as its users start it, on all GPUs of a host: `python -m benchmarks.training.whole --out DIR [--model 1.5b]`.
 
-torchrun -m trainer.train on a random model of the shape, data and tokenizer made on the spot: LoRA (ddp), then full (fsdp on
-several GPUs). Told are the rate that a run itself logs, what checkpoints held training up, the proof of its engine, and how far a
-run that is killed and goes on is from an unbroken one. --model tiny with --ranks is for a CPU (STAND-IN).
+torchrun -m trainer.train on a random model of the shape, data and tokenizer made on the spot: LoRA under ddp, full under fsdp and
+under ddp. Told are the rate that a run itself logs, for how long each checkpoint held training up and after how long it was
+sealed, the proof of its engine, and how far a run that is killed and goes on is from an unbroken one. --model tiny with --ranks is
+for a CPU (STAND-IN).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from benchmarks.baselines.shapes import SHAPES
 from tests.trainer import launch, tiny
 
 EVERY = 100  # steps between two checkpoints, as the target for the stall says
+RUNS = ("lora", "full", "full-ddp", "killed")
 WARM = 10  # logged steps that are not counted: layers compile in the first
 
 
@@ -90,12 +92,13 @@ def trained(root: Path, run: str, ranks: int, limit: float) -> dict[str, Any]:
     steps = [e["step_seconds"] for e in entries if "step_seconds" in e]
     rates = [e["tokens_per_second"] for e in entries if "tokens_per_second" in e]
     log = (root / "logs" / "training" / run / "train.log").read_text()
-    stalls = [float(held) for held in re.findall(r"saved checkpoint-\d+: held up ([0-9.]+) s", log)]
-    found |= {"result": result, "metrics": entries[-1] if entries else {}, "stalls": stalls}
+    saved = re.findall(r"saved checkpoint-\d+: held up ([0-9.]+) s, sealed in ([0-9.]+) s", log)
+    stalls = [float(held) for held, _ in saved]
+    found |= {"result": result, "metrics": entries[-1] if entries else {}, "stalls": stalls, "sealed": [float(s) for _, s in saved]}
     if steps and rates:
         found |= {"step_seconds": statistics.median(steps), "tokens_per_second": statistics.median(rates)}
-    if steps and stalls:
-        found["stall_share"] = max(stalls) / (EVERY * statistics.median(steps))
+    if steps and stalls:  # of the first, which takes the memory for its copies, and the largest of the others
+        found["stall_shares"] = [held / (EVERY * statistics.median(steps)) for held in (stalls[0], max(stalls[1:], default=0.0))]
     return found
 
 
@@ -120,10 +123,11 @@ def compared(one: dict[int, str], other: dict[int, str]) -> dict[str, Any]:
     return {"steps": len(both), "equal": sum(a == 0 for a in apart), "largest": max(apart, default=None)}
 
 
-def measurements(root: Path, name: str, ranks: int, limit: float) -> Iterator[tuple[str, Any]]:
-    small = name == "tiny"
+def measurements(root: Path, asked: argparse.Namespace, ranks: int) -> Iterator[tuple[str, Any]]:
+    """What was asked for, one after another; `killed` is held against `lora`."""
+    small, limit = asked.model == "tiny", asked.limit
     length, steps, every, batch = (64, 24, 10, 2) if small else (LENGTH, 220, EVERY, 4)
-    model(root / "model", SHAPES[name].config())
+    model(root / "model", SHAPES[asked.model].config())
     rows(root / "datasets" / "long.jsonl", (steps + 10) * batch * ranks, length)
     common = {
         "model": str(root / "model"),
@@ -136,12 +140,20 @@ def measurements(root: Path, name: str, ranks: int, limit: float) -> Iterator[tu
         "max_steps": steps,
         "save_steps": every,
     }
-    for run, method in (("lora", "lora"), ("again", "lora"), ("full", "full")):
-        tiny.run_file(root / f"{run}.yaml", **common, method=method)
-    yield "lora", trained(root, "lora", ranks, limit)
-    yield "full", trained(root, "full", ranks, limit)
-    yield "killed", killed(root, "again", every + every // 2, ranks, limit)
-    yield "resumed", compared(losses(root, "lora"), losses(root, "again"))
+    shorter = {"method": "full", "max_steps": 2 * steps // 5, "save_steps": 2 * every // 5}
+    runs: dict[str, dict[str, Any]] = {
+        "lora": {"method": "lora"},
+        "full": {**shorter, "engine": "fsdp"},
+        "full-ddp": {**shorter, "engine": "ddp"},
+        "killed": {"method": "lora"},
+    }
+    for run in asked.runs:
+        tiny.run_file(root / f"{run}.yaml", **{**common, **runs[run]})
+        if run != "killed":
+            yield run, trained(root, run, ranks, limit)
+            continue
+        yield run, killed(root, run, every + every // 2, ranks, limit)
+        yield "resumed", compared(losses(root, "lora"), losses(root, run))
 
 
 def main() -> int:
@@ -149,6 +161,7 @@ def main() -> int:
     parser.add_argument("--model", choices=sorted(SHAPES), default="1.5b")
     parser.add_argument("--ranks", type=int, help="default: a rank a GPU")
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--runs", nargs="+", choices=RUNS, default=RUNS, help="which, in this order")
     parser.add_argument("--limit", type=float, default=200.0, help="seconds of one run")
     asked = parser.parse_args()
     asked.out.mkdir(parents=True, exist_ok=True)
@@ -158,7 +171,7 @@ def main() -> int:
     ranks = asked.ranks or torch.cuda.device_count()
     told: dict[str, Any] = {"device": device, "ranks": ranks, "model": asked.model}
     with tempfile.TemporaryDirectory() as folder:
-        for name, found in measurements(Path(folder), asked.model, ranks, asked.limit):
+        for name, found in measurements(Path(folder), asked, ranks):
             told[name] = found
             print(name, json.dumps({k: v for k, v in found.items() if k != "result"}, default=str)[:1500], flush=True)
             (asked.out / f"whole-{asked.model}.json").write_text(json.dumps(told, indent=1, default=str))
