@@ -54,9 +54,6 @@ class FsdpEngine(Engine):
         from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy, fully_shard
 
         assert isinstance(self.spec, Fsdp)
-        for parameter in model.parameters():
-            if parameter.requires_grad:  # master values; what is computed with has the width below
-                parameter.data = parameter.data.float()
         width = getattr(torch, self._width) if self._width else None
         # offloading needs gradients to be reduced on the GPU, and the optimizer to run on the CPU
         offload = CPUOffloadPolicy() if self.spec.cpu_offload and self.device.kind == "cuda" else OffloadPolicy()
@@ -65,8 +62,10 @@ class FsdpEngine(Engine):
             "mp_policy": MixedPrecisionPolicy(param_dtype=width, reduce_dtype=torch.float32 if width else None),
             "offload_policy": offload,
         }
-        for layer in decoder_layers(model):
+        for layer in decoder_layers(model):  # each is widened only when its turn has come: the whole model may not fit so
+            _widen(layer)
             fully_shard(layer, reshard_after_forward=self.spec.reshard_after_forward, **common)
+        _widen(model)
         fully_shard(model, **common)
 
     def clip(self, trainer: Any, model: Any, most: float) -> Any:
@@ -163,6 +162,15 @@ class FsdpEngine(Engine):
 
         options = StateDictOptions(full_state_dict=True, cpu_offload=True, ignore_frozen_params=self.run.method.type == "lora")
         return dict(get_model_state_dict(trainer.model, options=options))
+
+
+def _widen(module: Any) -> None:
+    """Trained values become master values in fp32; what is computed with has the width of the policy."""
+    import torch
+
+    for parameter in module.parameters():
+        if parameter.requires_grad and parameter.dtype != torch.float32:
+            parameter.data = parameter.data.float()
 
 
 def _done(written: Any) -> None:

@@ -103,3 +103,28 @@ def test_a_shard_counts_as_what_this_process_has_of_it(together: Together) -> No
 
     shard = distribute_tensor(torch.zeros(4, 2), init_device_mesh("cpu", (1,)), [Shard(0)])
     assert copies.size({"a": [shard]}) == 4 * 2 * 4
+
+
+def test_a_layer_is_widened_only_when_it_is_sharded(together: Together, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them at once in fp32, on each rank of a node, may be more than its memory."""
+    import torch
+    import torch.distributed.fsdp
+
+    from trainer.engines_fsdp import FsdpEngine
+
+    shard = torch.distributed.fsdp.fully_shard
+    widths: list[list[Any]] = []
+
+    def watched(module: Any, **given: Any) -> Any:
+        widths.append([layer.weight.dtype for layer in model])
+        return shard(module, **given)
+
+    class Layers(torch.nn.Sequential):  # type: ignore[misc]
+        _no_split_modules = ("Linear",)
+
+    monkeypatch.setattr(torch.distributed.fsdp, "fully_shard", watched)
+    model = Layers(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)).to(torch.bfloat16)
+    run = RunConfig.model_validate({"model": "/m", "dataset": "d", "engine": "fsdp", "method": "full"})
+    FsdpEngine(run.engine_spec, run, Device("cpu", "CPU", 0, True, False), together).shard(model)
+    narrow, wide = torch.bfloat16, torch.float32
+    assert widths == [[wide, narrow], [wide, wide], [wide, wide]]
