@@ -22,11 +22,11 @@ from reconciler.pool import Pool
 from reconciler.transport import program
 from reconciler.transport.base import Channel
 
+NOT_BEGUN = "not-begun"  # of a step that the node knows nothing of
 WAIT = 5.0  # seconds of one wait request: how late an interruption is noticed while a unit runs
 
 # (node, channel, resources) -> those of them that are not as declared now
 Verify = Callable[[str, Channel, tuple[ResourceId, ...]], tuple[Change, ...]]
-
 
 TOO_MANY = NodeOutcome(End.SKIPPED, reason="TooManyDown")
 
@@ -155,21 +155,30 @@ class Executor:
         differing = self.verify(work.name, work.channel, step.resources)
         if any(change.hold or {f.path for f in change.fields if f.moves} - left for change in differing):
             raise StepFailed("NotFitToRestart", step=step.title, still=[_still(change) for change in differing])
-        again = Return(work.name, work.channel.hello.boot_id, self.pool, self.stop, step.deadline, time.monotonic())
         token = work.token
+
+        def over(channel: Channel) -> bool:
+            """Whether the request was lost before the node had it, or the node could not do it."""
+            return _seen(channel, token, step)["state"] not in UNFINISHED
+
+        again = Return(work.name, work.channel.hello.boot_id, self.pool, self.stop, step.deadline, time.monotonic(), over)
         try:
             record = self._carry_out(work, step)
             if record["state"] not in UNFINISHED or self.stop:
                 return record
         except Unreachable:
-            work.begun.append((token, step.number))  # it went down while we asked, or before it could answer
+            pass  # it went down while we asked, or before it could answer; or it was never asked
         self.leases.abandon(work.name)
         work.channel = again.wait()
         try:
             work.token = self.leases.take(work.name, work.channel, self.plan.id)
         except LockHeld as e:
             raise StepFailed("StaleToken", **e.data) from None
-        return _checked(work.channel.request("wait", WAIT + DEADLINE, token=token, step=step.number, seconds=0))
+        record = _seen(work.channel, token, step)  # under a lease of its own: the older request can begin nothing any more
+        if record["state"] == NOT_BEGUN:
+            raise StepFailed("RestartNotBegun", step=step.title)
+        work.begun.append((token, step.number))
+        return record
 
     def _begin(self, work: Work, step: Step) -> Mapping[str, Any]:
         about = {"plan": self.plan.id, "commit": self.plan.revision.commit}
@@ -250,6 +259,16 @@ def _foreign(data: Any) -> dict[str, Any]:
     """What a node says of its refusal, without the names that we give a meaning of our own."""
     ours = ("step", "state", "error", "still", "argv", "status", "output")
     return {k: v for k, v in data.items() if k not in ours} if isinstance(data, Mapping) else {}
+
+
+def _seen(channel: Channel, token: int, step: Step) -> Mapping[str, Any]:
+    """The record of a step as it is now; its state is NOT_BEGUN where the node knows of none. Raises Garbled, Unreachable."""
+    try:
+        return _checked(channel.request("wait", WAIT + DEADLINE, token=token, step=step.number, seconds=0))
+    except NodeRefused as e:
+        if e.reason != "NoSuchStep":
+            raise
+        return {"state": NOT_BEGUN}
 
 
 def _checked(record: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -89,6 +89,7 @@ _SENTENCES = {
     "DidNotGoDown": "it was told to restart and did not go down",
     "DidNotReturn": "it did not answer within {age} of its restart: {inner}",
     "NotFitToRestart": "it was not restarted, since that would not help or would harm",
+    "RestartNotBegun": "the link broke before it was told to restart: nothing was begun there",
     "RebootWaitEnded": "interrupted while it restarted: the next apply takes over",
     "SameBoot": "it answers, and has not restarted",
     # /etc/hosts and units

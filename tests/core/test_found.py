@@ -75,6 +75,11 @@ def stays_away(at: int) -> list[Act]:
     return [Edit("driver", DRIVERS[0]), Edit("max", "1"), stays, Apply("one")]
 
 
+def never_told(at: int) -> list[Act]:
+    """The link breaks just before a node is told to restart."""
+    return [Edit("driver", DRIVERS[0]), Apply("one", (Fault("link-lost", at),))]
+
+
 FOUND: dict[str, tuple[Callable[[int], list[Act]], range]] = {
     "directories_without_fsync": (folder_lost, range(50, 75, 3)),
     "status_goes_by_the_clock": (clock_set_back, range(175, 220, 5)),
@@ -84,6 +89,7 @@ FOUND: dict[str, tuple[Callable[[int], list[Act]], range]] = {
     "nodes_that_were_not_named_do_not_count": (away_and_not_asked, range(1, 2)),
     "users_of_gpus_are_nobody": (taken, range(1, 2)),
     "what_did_not_load_is_tried_again": (refused, range(1, 2)),
+    "what_was_never_told_is_waited_for": (never_told, range(285, 315)),
     "there_is_always_room": (stays_away, range(1, 2)),
     "settles_again": (settled_meanwhile, range(80, 140, 10)),
     "past_is_passed_over": (past_not_settled, range(180, 215, 4)),

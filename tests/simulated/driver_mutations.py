@@ -10,6 +10,7 @@ from unittest import mock
 
 from reconciler import engine
 from reconciler.apply import executor
+from reconciler.apply.reboot import Return
 from reconciler.kinds import driver_holds, gpu_driver
 from reconciler.model.fact import Part
 from reconciler.model.plan import Step
@@ -35,6 +36,11 @@ def _a_reboot_is_done_in_the_same_boot() -> Patched:
 
 def _reboots_are_not_noted() -> Patched:
     return mock.patch.object(steps, "_note_reboot", lambda reboot: None)
+
+
+def _what_was_never_told_is_waited_for() -> Patched:
+    wait = Return.wait
+    return mock.patch.object(Return, "wait", lambda self: wait(replace(self, over=lambda channel: False)))
 
 
 def _notes_of_reboots_stay() -> Patched:
@@ -92,6 +98,7 @@ DRIVER_MUTATIONS: dict[str, Callable[[], Patched]] = {
         _no_second_look_before_a_reboot,
         _a_reboot_is_done_in_the_same_boot,
         _reboots_are_not_noted,
+        _what_was_never_told_is_waited_for,
         _notes_of_reboots_stay,
         _users_of_gpus_are_nobody,
         _what_did_not_load_is_tried_again,

@@ -215,6 +215,8 @@ class Play:
             unmet = world.manifest.unmet(world.machines[name])
             if outcome.end.value in ("converged", "unchanged") and not outcome.held and unmet and name not in op.disturbed:
                 world.wrong(f"{name} ended as {outcome.end.value}, and differs: {unmet}")
+            if outcome.reason == "DidNotReturn" and outcome.data.get("inner") == "SameBoot":
+                world.wrong(f"{name} answered all the time while its restart was waited for")
 
     def _unbuilt(self) -> bool:
         """Whether a module is missing that no transaction builds: with packages beside it, that was found by trying."""
