@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -162,12 +163,10 @@ class Executor:
             return _seen(channel, token, step)["state"] not in UNFINISHED
 
         again = Return(work.name, work.channel.hello.boot_id, self.pool, self.stop, step.deadline, time.monotonic(), over)
-        try:
+        with suppress(Unreachable):  # it went down while we asked, or before it could answer; or it was never asked
             record = self._carry_out(work, step)
             if record["state"] not in UNFINISHED or self.stop:
                 return record
-        except Unreachable:
-            pass  # it went down while we asked, or before it could answer; or it was never asked
         self.leases.abandon(work.name)
         work.channel = again.wait()
         try:
