@@ -48,6 +48,9 @@ class Ours:
     accelerator: Any
     control: Any
     _save: Any
+    _evaluate: Any
+    _determine_best_metric: Any
+    _initial_global_step: int
 
     def __init__(self, parts: Parts, **given: Any) -> None:
         self.parts = parts
@@ -85,6 +88,8 @@ class Ours:
 
     def _run_epoch(self, **given: Any) -> None:
         """Transformers takes one step before it looks whether a resumed run had done them all."""
+        if given["epoch"] == given["epochs_trained"] and not given["steps_trained_in_current_epoch"]:
+            self._evaluate_what_is_owed(given["trial"])
         if self.state.global_step >= self.state.max_steps:
             self.control.should_training_stop = True
             return
@@ -108,6 +113,13 @@ class Ours:
             return
         # dropout of other ranks cannot be continued: every rank begins a stream that is its own and repeatable
         set_seed((self.args.seed * 1_000_003 + self.state.global_step * 1_009 + self.args.process_index) % 2**32)
+
+    def _evaluate_what_is_owed(self, trial: Any) -> None:
+        """An epoch is evaluated after its last checkpoint: a run that was killed between the two is resumed behind it."""
+        step = self.state.global_step
+        done = any("eval_loss" in entry and entry["step"] == step for entry in self.state.log_history)
+        if step and step == self._initial_global_step and self.args.eval_strategy == "epoch" and not done:
+            self._determine_best_metric(metrics=self._evaluate(trial, None), trial=trial)
 
     def evaluate(self, *args: Any, **kwargs: Any) -> Any:
         """Random numbers that an evaluation draws (its loader does) are none of the training's: a resumed run draws none."""
@@ -137,6 +149,7 @@ class Ours:
 
     def _finalize_training(self, trial: Any, num_train_samples: Any, start_time: Any) -> Any:
         self.parts.checkpoints.wait()  # a run that is done, or was stopped, has its last checkpoint
+        self._evaluate_what_is_owed(trial)
         return super()._finalize_training(trial, num_train_samples, start_time)  # type: ignore[misc]
 
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:

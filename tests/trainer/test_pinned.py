@@ -10,7 +10,7 @@ import pytest
 
 pytestmark = pytest.mark.train
 
-# method of Transformers' Trainer that we override -> its parameters
+# method of Transformers' Trainer that we override or call -> its parameters
 OVERRIDDEN = {
     "create_accelerator_and_postprocess": [],
     "_prepare_for_training": ["max_steps", "train_dataloader", "resume_from_checkpoint"],
@@ -28,6 +28,8 @@ OVERRIDDEN = {
         "steps_trained_in_current_epoch",
     ],
     "_clip_grad_norm": ["model"],
+    "_evaluate": ["trial", "ignore_keys_for_eval", "skip_scheduler"],  # called, not overridden
+    "_determine_best_metric": ["metrics", "trial"],
     "_load_from_checkpoint": ["resume_from_checkpoint", "model"],
     "_load_optimizer_and_scheduler": ["checkpoint"],
     "_load_rng_state": ["checkpoint"],
@@ -46,6 +48,7 @@ CALLS = {
     "_inner_training_loop": [
         "self._init_training_state(",
         "self._prepare_for_training(",
+        "self._initial_global_step = self.state.global_step",
         "self._run_epoch(\n                model=model,",
         "self._finalize_training(",
     ],
