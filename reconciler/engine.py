@@ -142,9 +142,7 @@ class Engine:
 
         looked = self.pool.each(self.names(), look)
         waiting = [name for name, found in looked.items() if found is True]
-        adopted = self.pool.each(
-            waiting, lambda name: adopt(name, self.pool.channel(name), journal, leases, self.emit, lambda: bool(stop))
-        )
+        adopted = self.pool.each(waiting, lambda name: adopt(name, self.pool, journal, leases, self.emit, stop))
         return {name: why for name, why in {**looked, **adopted}.items() if isinstance(why, Failure)}
 
     def _carry_out(

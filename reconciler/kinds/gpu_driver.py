@@ -13,10 +13,9 @@ from reconciler.kinds.package import Package
 from reconciler.model.desired import GpuDriverSpec, Origin, PackageManager, Resource, ResourceId, Spec
 from reconciler.model.fact import Absent, Fact, Facts, Probe, Read, Unknown, Value
 from reconciler.model.observed import Fields, Observation
-from reconciler.model.plan import WRITING, Action, FieldChange
+from reconciler.model.plan import RESTART_DEADLINE, WRITING, Action, FieldChange
 from reconciler.model.version import Version, is_prefix
 
-REBOOT_DEADLINE = 1800.0  # seconds until the node answers again: servers with terabytes of memory take over ten minutes
 STREAM_FILE = "/etc/dnf/modules.d/nvidia-driver.module"
 STREAM = Probe("driver-stream", (Read(STREAM_FILE, 64 << 10),))
 OFFERED = "available-driver"  # beside the probe of Package, which must not see packages of streams that are not enabled
@@ -194,4 +193,4 @@ def _reboot(resource: Resource, version: str) -> Draft:
     """Only once nothing but what is loaded is left to differ: a module that was not built is not there after a reboot either."""
     reboot = {"resource": str(resource.id), "wanted": version, "left": ["loaded"], "path": LOADED_FILE}
     commands = [{"argv": ["systemctl", "--no-block", "reboot"]}]
-    return Draft("reboot", (resource.id,), {"commands": commands, "kill_after": 0, "reboot": reboot}, REBOOT_DEADLINE)
+    return Draft("reboot", (resource.id,), {"commands": commands, "kill_after": 0, "reboot": reboot}, RESTART_DEADLINE)

@@ -22,6 +22,8 @@ class Action(StrEnum):
     HOLD = "hold"
 
 
+# seconds until a node that restarts answers again: servers with terabytes of memory take over ten minutes
+RESTART_DEADLINE = 1800.0
 WRITING = (Action.CREATE, Action.UPDATE, Action.REPLACE, Action.DELETE)
 
 

@@ -80,6 +80,12 @@ def never_told(at: int) -> list[Act]:
     return [Edit("driver", DRIVERS[0]), Apply("one", (Fault("link-lost", at),))]
 
 
+def left_while_it_restarts(at: int) -> list[Act]:
+    """An apply is interrupted while a node is told to restart; the next one takes that over, and the node goes down under it."""
+    interrupted = Apply("one", (Fault("controller-interrupted", at),))
+    return [Edit("driver", None), Apply("one"), Edit("driver", DRIVERS[0]), interrupted, Apply("one")]
+
+
 FOUND: dict[str, tuple[Callable[[int], list[Act]], range]] = {
     "directories_without_fsync": (folder_lost, range(50, 75, 3)),
     "status_goes_by_the_clock": (clock_set_back, range(175, 220, 5)),
@@ -90,6 +96,7 @@ FOUND: dict[str, tuple[Callable[[int], list[Act]], range]] = {
     "users_of_gpus_are_nobody": (taken, range(1, 2)),
     "what_did_not_load_is_tried_again": (refused, range(1, 2)),
     "what_was_never_told_is_waited_for": (never_told, range(285, 315)),
+    "a_node_that_goes_down_is_lost_to_adoption": (left_while_it_restarts, range(110, 170, 6)),
     "there_is_always_room": (stays_away, range(1, 2)),
     "settles_again": (settled_meanwhile, range(80, 140, 10)),
     "past_is_passed_over": (past_not_settled, range(180, 215, 4)),

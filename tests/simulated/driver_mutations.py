@@ -9,8 +9,9 @@ from typing import Any
 from unittest import mock
 
 from reconciler import engine
-from reconciler.apply import executor
+from reconciler.apply import adopt, executor
 from reconciler.apply.reboot import Return
+from reconciler.errors import Unreachable
 from reconciler.kinds import driver_holds, gpu_driver
 from reconciler.model.fact import Part
 from reconciler.model.plan import Step
@@ -41,6 +42,13 @@ def _reboots_are_not_noted() -> Patched:
 def _what_was_never_told_is_waited_for() -> Patched:
     wait = Return.wait
     return mock.patch.object(Return, "wait", lambda self: wait(replace(self, over=lambda channel: False)))
+
+
+def _a_node_that_goes_down_is_lost_to_adoption() -> Patched:
+    def lost(*_: Any) -> None:
+        raise Unreachable("ConnectionLost")
+
+    return mock.patch.object(adopt, "_back", lost)
 
 
 def _notes_of_reboots_stay() -> Patched:
@@ -99,6 +107,7 @@ DRIVER_MUTATIONS: dict[str, Callable[[], Patched]] = {
         _a_reboot_is_done_in_the_same_boot,
         _reboots_are_not_noted,
         _what_was_never_told_is_waited_for,
+        _a_node_that_goes_down_is_lost_to_adoption,
         _notes_of_reboots_stay,
         _users_of_gpus_are_nobody,
         _what_did_not_load_is_tried_again,

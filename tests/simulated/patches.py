@@ -21,7 +21,7 @@ from tests.simulated import turns
 from tests.simulated.disk import SimulatedOs
 from tests.simulated.world import PIECE, ControllerKilled, World
 
-REBOOT_DEADLINE, REBOOT_PATIENCE = 120.0, 60.0  # seconds; half an hour and a quarter of it in the product
+RESTART_DEADLINE, REBOOT_PATIENCE = 120.0, 60.0  # seconds; half an hour and a quarter of it in the product
 
 
 class Time:
@@ -147,7 +147,7 @@ def installed(world: World) -> Iterator[None]:
             (fragments, "take", lambda sources: None),
             (fragments, "look", lambda name, arguments: world.here.gpu.answer(name)),
             (program, "fragment", lambda name: ""),
-            (gpu_driver, "REBOOT_DEADLINE", REBOOT_DEADLINE),
+            *((module, "RESTART_DEADLINE", RESTART_DEADLINE) for module in (gpu_driver, adopt)),
             (steps, "REBOOT_PATIENCE", REBOOT_PATIENCE),
         ):
             stack.enter_context(mock.patch.object(owner, name, value))
