@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from lab import Lab
+from lab.config import LabConfig
 
 ROOT = Path(__file__).parent.parent
 STAND_IN = "STAND-IN: lab nodes (systemd, sshd, dnf and rpm are real; packages, kernel and CentOS userland are not)"
@@ -51,12 +52,17 @@ def fresh_lab(nodes: int = 3) -> Iterator[tuple[Lab, Path]]:
         yield found
 
 
+def own_config() -> LabConfig:
+    """Of the lab that acceptance scripts have to themselves, beside any other; its key is there once it is up."""
+    os.environ.setdefault("RECONCILE_LAB_NAME", "accept")
+    os.environ.setdefault("RECONCILE_LAB_SUBNET", "10.94.0")
+    return LabConfig.from_environment()
+
+
 @contextlib.contextmanager
 def lab_of_own(options: Mapping[str, str], nodes: int = 0) -> Iterator[tuple[Lab, Path]]:
     """The same with nodes that have options (name -> `bind=/SOURCE:/TARGET`)."""
-    os.environ.setdefault("RECONCILE_LAB_NAME", "accept")
-    os.environ.setdefault("RECONCILE_LAB_SUBNET", "10.94.0")
-    lab = Lab.from_environment()
+    lab = Lab(own_config())
     try:
         lab.up(nodes=nodes, options=options)
         with tempfile.TemporaryDirectory(prefix="reconcile-acceptance-") as folder:

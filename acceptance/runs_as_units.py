@@ -11,9 +11,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from acceptance.claims import ROOT, Claims, lab_of_own, say
+from acceptance.claims import ROOT, Claims, lab_of_own, own_config, say
 from lab import Lab
-from lab.config import LabConfig
 from lab.shell import wait_for
 from tests.e2e import truth
 from tests.e2e.site import Site
@@ -51,7 +50,7 @@ def bound(folder: Path) -> str:
     """What a node needs of this machine: the program, its Python, git, the repository, the lab's key."""
     same = {str(ROOT), sys.prefix, sys.base_prefix, "/usr/bin/git", "/usr/lib/git-core"}
     outer = sorted(path for path in same if not any(path != other and path.startswith(f"{other}/") for other in same))
-    read_only = [f"bind-ro={path}:{path}" for path in outer] + [f"bind-ro={LabConfig.from_environment().identity}:{KEY}"]
+    read_only = [f"bind-ro={path}:{path}" for path in outer] + [f"bind-ro={own_config().identity}:{KEY}"]
     return ",".join(["disk=host", *read_only, f"bind={folder}:{BARE}"])
 
 
