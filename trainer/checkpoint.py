@@ -53,7 +53,7 @@ def named(root: Path, step: int) -> Path:
 
 def contents(folder: Path) -> list[str]:
     """Every file below a folder but the seal, sorted."""
-    found = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    found = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir())
     return sorted(name for name in found if name != SEAL)
 
 

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainer import durable
+from trainer import checkpoint, durable
+from trainer.checkpoint import SEAL
 from trainer.errors import Problem, Refused
 
-SEAL = "seal.json"
 FORMAT = 1
 
 
@@ -96,16 +96,8 @@ def _alone(root: Path, name: str) -> Iterator[None]:
         yield
 
 
-def _contents(folder: Path) -> list[str]:
-    found = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir())
-    return sorted(name for name in found if name != SEAL)
-
-
 def _seal(folder: Path, key: Key) -> None:
-    files = {}
-    for name in _contents(folder):
-        durable.sync(folder / name)
-        files[name] = [(folder / name).stat().st_size, durable.file_digest(folder / name)]
+    files = checkpoint.settle(folder, checkpoint.contents(folder))
     for path in (folder, *(path for path in folder.rglob("*") if path.is_dir())):
         durable.sync(path)
     durable.write(folder / SEAL, durable.sealed({"format": FORMAT, "key": dataclasses.asdict(key), "files": files}))
@@ -119,11 +111,9 @@ def faults(folder: Path, key: Key) -> list[str]:
         return [f"its seal cannot be read: {e}"]
     if data is None or data.get("key") != dataclasses.asdict(key):
         return ["its seal was altered"]
-    there, sealed = set(_contents(folder)), data["files"]
+    there, sealed = set(checkpoint.contents(folder)), data["files"]
     wrong = [f"{name} is missing" for name in sorted(set(sealed) - there)]
     wrong += [f"{name} was added" for name in sorted(there - set(sealed))]
-    for name in sorted(there & set(sealed)):
-        size, digest = sealed[name]
-        if (folder / name).stat().st_size != size or durable.file_digest(folder / name) != digest:
-            wrong.append(f"{name} was altered")
-    return wrong
+    both = sorted(there & set(sealed))
+    digests = zip(both, durable.file_digests([folder / name for name in both]), strict=True)
+    return wrong + [f"{name} was altered" for name, digest in digests if [(folder / name).stat().st_size, digest] != sealed[name]]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from trainer.data import cache
+from trainer.checkpoint import SEAL
 from trainer.data.cache import CacheDamaged, Key, kept
 
 KEY = Key(data="d", tokenizer="t", template="c", settings={"max_length": 512}, versions={"trl": "1"})
@@ -56,12 +56,12 @@ def add(folder: Path) -> None:
 
 
 def edit_seal(folder: Path) -> None:
-    seal = folder / cache.SEAL
+    seal = folder / SEAL
     seal.write_text(seal.read_text().replace('"max_length": 512', '"max_length": 513'))
 
 
 def lose_seal(folder: Path) -> None:
-    (folder / cache.SEAL).unlink()
+    (folder / SEAL).unlink()
 
 
 @pytest.mark.parametrize(
