@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from typing import Any
 
 from transformers import TrainerCallback
@@ -34,6 +35,17 @@ class StopTogether(TrainerCallback):  # type: ignore[misc]
         self.reason = next(filter(None, self.together.gather(asked)))
         log.warning("stopping after step %d as %s asks, and saving", state.global_step, self.reason)
         control.should_save = control.should_training_stop = True
+
+
+class TakeMemory(TrainerCallback):  # type: ignore[misc]
+    """Let the engine take what it needs for checkpoints, after the first step that gives it all it has to copy."""
+
+    def __init__(self, take: Callable[[], bool]) -> None:
+        self.take = take
+        self.taken = False
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self.taken = self.taken or self.take()
 
 
 class Detect(TrainerCallback):  # type: ignore[misc]

@@ -10,20 +10,32 @@ import logging
 import shutil
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from trainer import checkpoint
-from trainer.copies import Copies
+from trainer import checkpoint, copies
+from trainer.copies import Ahead, Copies
 from trainer.errors import Problem, StorageFailed
 from trainer.together import Together
 
 SCHEDULER = "scheduler.pt"
 FAILURES = 2
-NO_ROOM = "memory has no room for a copy of the %s: training waits while it is written"
 log = logging.getLogger("trainer")
+
+
+@dataclass(slots=True)
+class Left:
+    """What is left to be written of a checkpoint: by all ranks together, `now` or beside training, and by this one alone."""
+
+    now: list[Callable[[], Any]] = field(default_factory=list)
+    together: list[Callable[[], Any]] = field(default_factory=list)
+    alone: list[Callable[[], Any]] = field(default_factory=list)
+
+    def phases(self) -> list[Callable[[], Any]]:
+        """Beside training: each its own first, since one that failed would leave the others waiting for what all write."""
+        return [lambda: [write() for write in self.alone], *self.together]
 
 
 @dataclass(slots=True)
@@ -44,45 +56,67 @@ class Checkpoints:
     on_sealed: Callable[[float], None] = lambda seconds: None
     failures: int = 0
     _sealing: Sealing | None = None
-    _later: list[Callable[[], Any]] = field(default_factory=list)
+    _ahead: Ahead | None = None
     _copies: Copies = field(default_factory=Copies)
+    _fit: dict[str, bool] = field(default_factory=dict)  # whether memory has room for copies of that name
+    _left: Left = field(default_factory=Left)
 
     def save(self, trainer: Any, write: Callable[[Path], None]) -> None:
         """One checkpoint of the step that was just done. `write(ROOT)` makes ROOT/checkpoint-STEP; called on every rank.
 
-        Training is held up until everything is written or copied; the rest goes on beside it (`later`, `Sealing`).
+        Training is held up until the one before is sealed and everything of this is written or copied; the rest goes on beside
+        it (`later`, `Sealing`).
         """
-        self.wait()
         began, step = time.perf_counter(), int(trainer.state.global_step)
+        self.wait()
         if self.together.any(not self.healthy()):
             log.warning("step %d is not saved: its weights are not finite numbers", step)
             return
         folder = checkpoint.aside(self.root, step)
-        self._later = []
+        left = self._left = Left()
         error = self._all(self.together, lambda: self._clear(folder, _bytes(trainer)), lambda: write(folder))
+        error = error or self._all(self.together, *left.now)
         held = time.perf_counter() - began
         self.on_held(held)
         if error:
             self._failed(error, folder, step)
             return
-        self._sealing = Sealing(self, folder, step, trainer.state.best_global_step, held, self._later)
+        self._sealing = Sealing(self, folder, step, trainer.state.best_global_step, held, left.phases())
         self._sealing.start()
 
-    def later(self, name: str, value: Any, write: Callable[[Any], Any]) -> None:
-        """Write a copy of `value` beside training; at once, and the value itself, where memory has no room for copies."""
-        if self._copies.fit(value, name):
-            copied = self._copies.of(value, name)
-            self._later.append(lambda: write(copied))
-        else:
-            log.warning(NO_ROOM, name)
-            write(value)
+    def ahead(self, actions: Sequence[Callable[[], Any]]) -> None:
+        """Do what takes the memory for copies, beside training and before the first checkpoint waits for it."""
+        self._ahead = Ahead(actions)
+        self._ahead.start()
 
-    def after(self, action: Callable[[], Any]) -> None:
-        """Something that has to end before the checkpoint is sealed."""
-        self._later.append(action)
+    def reserve(self, name: str, value: Any, *, by_all: bool = False) -> Callable[[], Any]:
+        """Decide whether `later` copies values of that name and shape; what takes the memory for it."""
+        roomy = copies.roomy(value, self.together.node_ranks if by_all else 1)
+        self._fit[name] = not self.together.any(not roomy) if by_all else roomy
+        return (lambda: self._copies.of(value, name)) if self._fit[name] else (lambda: None)
+
+    def later(self, name: str, value: Any, write: Callable[[Any], Any], *, by_all: bool = False) -> None:
+        """Write a copy of `value` beside training; the value itself, while training waits, where memory has no room for copies.
+
+        by_all: all ranks write together. They copy only where `reserve` was asked, since one without room decides for all.
+        """
+        if name not in self._fit and not by_all:
+            self.reserve(name, value)
+        if self._fit.get(name):
+            copied = self._copies.of(value, name)
+            (self._left.together if by_all else self._left.alone).append(lambda: write(copied))
+            return
+        log.warning("memory has no room for a copy of the %s: training waits while it is written", name)
+        if by_all:
+            self._left.now.append(lambda: write(value))
+        else:
+            write(value)
 
     def wait(self) -> None:
         """Until the last one is sealed. Raises StorageFailed where it was the second in a row that failed."""
+        if self._ahead is not None:
+            self._ahead.join()
+            self._ahead = None
         if self._sealing is None:
             return
         sealing, self._sealing = self._sealing, None
@@ -99,7 +133,7 @@ class Checkpoints:
         settled: dict[str, tuple[int, str]] = {}
         return self._all(
             self.beside,
-            lambda: [action() for action in later],
+            *later,
             lambda: self._first(lambda: _lift(folder, step)),
             lambda: settled.update(checkpoint.settle(folder, self._mine(folder))),
             lambda: self._seal(folder, step, settled),

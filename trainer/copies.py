@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+log = logging.getLogger("trainer")
+
 
 def tensors(value: Any) -> Iterator[Any]:
-    """Every tensor in a nested value, as this process has it."""
-    if hasattr(value, "to_local"):  # a shard, of which this process has its own part
-        yield value.to_local()
-    elif hasattr(value, "element_size"):
+    """Every tensor in a nested value."""
+    if hasattr(value, "element_size"):
         yield value
     elif isinstance(value, Mapping):
         for part in value.values():
@@ -43,11 +46,6 @@ class Copies:
 
     def __init__(self) -> None:
         self._buffers: dict[str, Any] = {}
-        self._roomy: dict[str, bool] = {}
-
-    def fit(self, value: Any, name: str) -> bool:
-        """Whether memory had room for copies of that name when they were asked for first: it holds them since then."""
-        return self._roomy.setdefault(name, roomy(value))
 
     def of(self, value: Any, name: str) -> Any:
         """The same value with every tensor copied to the CPU; what shared memory shares it still."""
@@ -80,3 +78,31 @@ class Copies:
             self._buffers[name] = buffer
         buffer.copy_(tensor, non_blocking=True)
         return buffer
+
+
+class Ahead(threading.Thread):
+    """Copies that are made beside training for their memory alone: to take and to pin it takes longer than to copy.
+
+    What fails here is met again when a checkpoint is saved, and counts there.
+    """
+
+    def __init__(self, actions: Sequence[Callable[[], Any]]) -> None:
+        import torch
+
+        super().__init__(name="ahead", daemon=True)
+        self.actions = actions
+        # a new thread would use the first GPU, and wait for all that training has queued
+        self.stream = torch.cuda.Stream() if torch.cuda.is_available() else None
+
+    def run(self) -> None:
+        """Each action, until one fails."""
+        import torch
+
+        try:
+            with torch.cuda.stream(self.stream) if self.stream else nullcontext():
+                for action in self.actions:
+                    action()
+        except (OSError, RuntimeError) as error:
+            log.warning("memory for copies of checkpoints could not be taken beforehand: %s", error)
+        finally:
+            self.actions = ()

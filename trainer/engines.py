@@ -6,6 +6,7 @@ at the model as it will be trained, on every rank, before the first step, and re
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,20 @@ class Engine:
         return Proof(self.name, self.together.world, mine["whole"], [one["whole"] for one in seen], how, {"sum": mine["sum"]})
 
     # -- checkpoints; None leaves it to the library
+
+    def ahead(self, trainer: Any) -> bool:
+        """Take the memory for copies beside training, on all ranks at once; False until the optimizer has what is copied."""
+        if self.together.any(not trainer.optimizer.optimizer.state):
+            return False
+        trainer.parts.checkpoints.ahead(self.reserved(trainer))
+        return True
+
+    def reserved(self, trainer: Any) -> list[Callable[[], Any]]:
+        """What takes the memory, to be done beside training."""
+        if not trainer.args.should_save:
+            return []
+        reserve = trainer.parts.checkpoints.reserve
+        return [reserve("optimizer", trainer.optimizer.state_dict()), reserve("model", self.weights(trainer))]
 
     def save(self, trainer: Any, folder: Path) -> bool:
         """Write optimizer (and model shards); False leaves it to the library."""

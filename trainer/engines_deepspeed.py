@@ -96,6 +96,9 @@ class DeepSpeedEngine(Engine):
 
     # -- checkpoints: each rank's part is written by the library, while training waits
 
+    def ahead(self, trainer: Any) -> bool:
+        return True
+
     def save(self, trainer: Any, folder: Path) -> bool:
         return False
 

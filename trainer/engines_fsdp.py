@@ -5,20 +5,18 @@ Each decoder layer is a unit and the rest is one. Checkpoints are PyTorch's dist
 
 from __future__ import annotations
 
-import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from trainer import copies
-from trainer.checkpoints import NO_ROOM
 from trainer.engines import Engine, Proof, Unproved
 from trainer.errors import Problem
 from trainer.resolve import Resolved
 from trainer.spec import Fsdp
+from trainer.together import Together
 
 SHARDS = "shards"  # folder of the distributed checkpoint
 WRITERS = 4  # files that a rank writes at a time
-log = logging.getLogger("trainer")
 
 
 class FsdpEngine(Engine):
@@ -30,8 +28,7 @@ class FsdpEngine(Engine):
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self._width: str | None = None
-        self._roomy: bool | None = None
-        self._stager: Any = None
+        self._on_cpu: Any = None
 
     def prepare(self, resolved: Resolved) -> dict[str, Any]:
         self._width = "bfloat16" if resolved.arguments["bf16"] else "float16" if resolved.arguments["fp16"] else None
@@ -55,6 +52,7 @@ class FsdpEngine(Engine):
 
         assert isinstance(self.spec, Fsdp)
         width = getattr(torch, self._width) if self._width else None
+        self._on_cpu = init_device_mesh("cpu", (self.together.world,))
         # offloading needs gradients to be reduced on the GPU, and the optimizer to run on the CPU
         offload = CPUOffloadPolicy() if self.spec.cpu_offload and self.device.kind == "cuda" else OffloadPolicy()
         common: dict[str, Any] = {
@@ -100,40 +98,30 @@ class FsdpEngine(Engine):
 
     # -- checkpoints
 
-    def save(self, trainer: Any, folder: Path) -> bool:
-        import torch.distributed.checkpoint as dcp
+    def reserved(self, trainer: Any) -> list[Callable[[], Any]]:
+        return [trainer.parts.checkpoints.reserve("shards", _held(self._state(trainer)), by_all=True)]
 
+    def save(self, trainer: Any, folder: Path) -> bool:
         checkpoints, state = trainer.parts.checkpoints, self._state(trainer)
-        given: dict[str, Any] = {
-            # files are brought to the disk when they are settled
-            "storage_writer": dcp.FileSystemWriter(folder / SHARDS, thread_count=WRITERS, sync_files=False),
-            "process_group": checkpoints.beside.group,  # nothing else agrees by it until this is done
-        }
-        if self._staged(state):
-            # it copies the shards before it returns
-            written = dcp.async_save(state, async_stager=self._stager, **given)
-            checkpoints.after(lambda: _done(written))
-        else:
-            log.warning(NO_ROOM, "shards")
-            dcp.save(state, **given)
+
+        def write(held: Any) -> None:
+            self._write(_sharded(held, state, self._on_cpu), folder / SHARDS, checkpoints.beside)
+
+        checkpoints.later("shards", _held(state), write, by_all=True)
         return True
 
-    def _staged(self, state: Any) -> bool:
-        """Whether shards are copied and written beside training, decided by all ranks when the first are saved.
+    def _write(self, state: Any, folder: Path, beside: Together) -> None:
+        """By all ranks, which agree by a group that nothing else uses meanwhile."""
+        import torch.distributed.checkpoint as dcp
+        from torch.distributed.checkpoint.api import CheckpointException
 
-        The copies' memory is used again for each checkpoint: to take and to pin it anew takes longer than to copy.
-        """
-        if self._roomy is None:
-            self._roomy = not self.together.any(not copies.roomy(state, self.together.node_ranks))
-            if self._roomy:
-                from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
-
-                cuda = self.device.kind == "cuda"
-                options = StagingOptions(
-                    use_pinned_memory=cuda, use_shared_memory=False, use_async_staging=False, use_non_blocking_copy=cuda
-                )
-                self._stager = DefaultStager(options)
-        return self._roomy
+        # files are brought to the disk when they are settled
+        writer = dcp.FileSystemWriter(folder, thread_count=WRITERS, sync_files=False)
+        try:
+            dcp.save(state, storage_writer=writer, process_group=beside.group)
+        except CheckpointException as error:  # no ordinary exception
+            rank, (fault, _) = next(iter(error.failures.items()))
+            raise OSError(f"rank {rank}: {fault}") from error
 
     def restore(self, trainer: Any, folder: Path) -> bool:
         import torch.distributed.checkpoint as dcp
@@ -173,15 +161,21 @@ def _widen(module: Any) -> None:
             parameter.data = parameter.data.float()
 
 
-def _done(written: Any) -> None:
-    """Wait for a checkpoint that is being written. Its failures are no ordinary exceptions: OSError says the first."""
-    from torch.distributed.checkpoint.api import CheckpointException
+def _held(state: Any) -> Any:
+    """The same nested value with each shard as the tensor that this rank holds of it."""
+    if hasattr(state, "to_local"):
+        return state.detach().to_local()
+    return {name: _held(part) for name, part in state.items()} if isinstance(state, dict) else state
 
-    try:
-        written.result()
-    except CheckpointException as error:
-        rank, (fault, _) = next(iter(error.failures.items()))
-        raise OSError(f"rank {rank}: {fault}") from error
+
+def _sharded(held: Any, state: Any, on_cpu: Any) -> Any:
+    """What `_held` gave of `state`, or a copy of it, as shards again; `on_cpu` is the mesh of all ranks' copies."""
+    from torch.distributed.tensor import DTensor
+
+    if isinstance(state, DTensor):
+        mesh = state.device_mesh if held.device.type == state.device_mesh.device_type else on_cpu
+        return DTensor.from_local(held, mesh, state.placements, run_check=False, shape=state.shape, stride=state.stride())
+    return {name: _sharded(part, state[name], on_cpu) for name, part in held.items()} if isinstance(state, dict) else held
 
 
 def decoder_layers(model: Any) -> list[Any]:

@@ -57,3 +57,12 @@ def flight_recorder(folder: Path) -> None:
         ("TORCH_FR_DUMP_TEMP_FILE", str(folder / "nccl-trace-rank-")),
     ):
         os.environ.setdefault(name, value)
+
+
+def pinning() -> None:
+    """Let PyTorch fill memory that GPUs copy to before the driver locks it: CUDA calls of training would wait for all of that.
+
+    Before torch takes any. What the user says of its allocator stands. Source: PyTorch's notes on CUDA semantics.
+    """
+    if not {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"} & set(os.environ):
+        os.environ["PYTORCH_ALLOC_CONF"] = "pinned_use_cuda_host_register:True,pinned_num_register_threads:4"

@@ -13,7 +13,7 @@ from typing import Any
 from trainer import card, checkpoint, durable, examples, model, prepare, result, resume, run_file
 from trainer.arguments import arguments, kind
 from trainer.call import Call
-from trainer.callbacks import Detect, StopTogether, Tell
+from trainer.callbacks import Detect, StopTogether, TakeMemory, Tell
 from trainer.checkpoint import Sealed
 from trainer.checkpoints import Checkpoints
 from trainer.device import Device, Ranks, device
@@ -215,7 +215,7 @@ class Session:
             "train_dataset": training,
             "eval_dataset": validation,
             "processing_class": found.plan.tokenizer,
-            "callbacks": [self.stopper, detect, Tell(telemetry, meters)],
+            "callbacks": [self.stopper, detect, Tell(telemetry, meters), TakeMemory(lambda: chosen.ahead(self.trainer))],
             "peft_config": model.adapter(run.method) if run.method.type == "lora" else None,
         }
         parts = Parts(chosen, kept, meters, Tokenised(call.tokens, found.data.digest, together), changed)

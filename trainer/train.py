@@ -67,6 +67,7 @@ def start(call: Call, began: float) -> int:
     except OSError as error:
         raise StorageFailed(Problem(str(call.logs), f"logs cannot be written: {error.strerror}")) from error
     output.flight_recorder(call.logs)
+    output.pinning()
     quiet(device(mine.local))
     from trainer.session import Session
 

@@ -12,12 +12,14 @@ import argparse
 import json
 import random
 import re
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +90,10 @@ def trained(root: Path, run: str, ranks: int, limit: float) -> dict[str, Any]:
     if not outcome.exists():
         return {**found, "said": said[-3000:]}
     result = json.loads(outcome.read_text())
-    entries = [e for e in logged(root, run) if "loss_hex" in e][WARM:]
+    entries = [e for e in logged(root, run) if "loss_hex" in e]
+    # what is compiled, and the memory that is taken for copies of checkpoints, is in the first ones
+    found["first_steps"] = [round(e["step_seconds"], 3) for e in entries[:WARM] if "step_seconds" in e]
+    entries = entries[WARM:]
     steps = [e["step_seconds"] for e in entries if "step_seconds" in e]
     rates = [e["tokens_per_second"] for e in entries if "tokens_per_second" in e]
     log = (root / "logs" / "training" / run / "train.log").read_text()
@@ -97,9 +102,17 @@ def trained(root: Path, run: str, ranks: int, limit: float) -> dict[str, Any]:
     found |= {"result": result, "metrics": entries[-1] if entries else {}, "stalls": stalls, "sealed": [float(s) for _, s in saved]}
     if steps and rates:
         found |= {"step_seconds": statistics.median(steps), "tokens_per_second": statistics.median(rates)}
+        found["each_step"] = [round(seconds, 3) for seconds in steps]
     if steps and stalls:  # of the first, which takes the memory for its copies, and the largest of the others
         found["stall_shares"] = [held / (EVERY * statistics.median(steps)) for held in (stalls[0], max(stalls[1:], default=0.0))]
+        saves = [int(step) for step in re.findall(r"saved checkpoint-(\d+)", log)]
+        found["slowed"] = [slowed(entries, *pair, statistics.median(steps)) for pair in pairwise([*saves, entries[-1]["step"]])]
     return found
+
+
+def slowed(entries: list[dict[str, Any]], after: int, until: int, usual: float) -> float:
+    """Seconds that steps took longer than usual, from one save to the next one: what is done beside training is not free."""
+    return float(sum(e["step_seconds"] - usual for e in entries if after < e["step"] <= until and "step_seconds" in e))
 
 
 def killed(root: Path, run: str, at: int, ranks: int, limit: float) -> dict[str, Any]:
@@ -126,7 +139,7 @@ def compared(one: dict[int, str], other: dict[int, str]) -> dict[str, Any]:
 def measurements(root: Path, asked: argparse.Namespace, ranks: int) -> Iterator[tuple[str, Any]]:
     """What was asked for, one after another; `killed` is held against `lora`."""
     small, limit = asked.model == "tiny", asked.limit
-    length, steps, every, batch = (64, 24, 10, 2) if small else (LENGTH, 220, EVERY, 4)
+    length, steps, every, batch = (64, 24, 12, 2) if small else (LENGTH, 2 * EVERY, EVERY, 4)
     model(root / "model", SHAPES[asked.model].config())
     rows(root / "datasets" / "long.jsonl", (steps + 10) * batch * ranks, length)
     common = {
@@ -139,21 +152,22 @@ def measurements(root: Path, asked: argparse.Namespace, ranks: int) -> Iterator[
         "gradient_accumulation_steps": 1,
         "max_steps": steps,
         "save_steps": every,
+        "save_total_limit": 1,  # a full one of the larger models has tens of GB
     }
-    shorter = {"method": "full", "max_steps": 2 * steps // 5, "save_steps": 2 * every // 5}
     runs: dict[str, dict[str, Any]] = {
         "lora": {"method": "lora"},
-        "full": {**shorter, "engine": "fsdp"},
-        "full-ddp": {**shorter, "engine": "ddp"},
+        "full": {"method": "full", "engine": "fsdp"},
+        "full-ddp": {"method": "full", "engine": "ddp"},
         "killed": {"method": "lora"},
     }
     for run in asked.runs:
         tiny.run_file(root / f"{run}.yaml", **{**common, **runs[run]})
-        if run != "killed":
+        if run == "killed":
+            yield run, killed(root, run, every + every // 2, ranks, limit)
+            yield "resumed", compared(losses(root, "lora"), losses(root, run))
+        else:
             yield run, trained(root, run, ranks, limit)
-            continue
-        yield run, killed(root, run, every + every // 2, ranks, limit)
-        yield "resumed", compared(losses(root, "lora"), losses(root, run))
+        shutil.rmtree(root / "checkpoints" / run, ignore_errors=True)
 
 
 def main() -> int:
@@ -173,7 +187,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         for name, found in measurements(Path(folder), asked, ranks):
             told[name] = found
-            print(name, json.dumps({k: v for k, v in found.items() if k != "result"}, default=str)[:1500], flush=True)
+            print(name, json.dumps({k: v for k, v in found.items() if k not in ("result", "each_step")}, default=str)[:1500], flush=True)
             (asked.out / f"whole-{asked.model}.json").write_text(json.dumps(told, indent=1, default=str))
     return 0
 

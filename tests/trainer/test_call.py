@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tools.sources import ROOT
-from trainer import result
+from trainer import output, result
 from trainer.call import parse
 from trainer.errors import Refused
 
@@ -68,3 +69,15 @@ def test_an_option_that_is_not_there_is_told_by_its_name() -> None:
     done = train("run.yaml", "--learning-rate", "1")
     assert done.returncode == 2
     assert "unrecognized arguments: --learning-rate" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("said", "more"),
+    [({}, ["PYTORCH_ALLOC_CONF"]), ({"PYTORCH_ALLOC_CONF": "x"}, []), ({"PYTORCH_CUDA_ALLOC_CONF": "y"}, [])],
+)
+def test_what_a_user_says_of_the_allocator_stands(monkeypatch: pytest.MonkeyPatch, said: dict[str, str], more: list[str]) -> None:
+    environment = dict(said)
+    monkeypatch.setattr(os, "environ", environment)
+    output.pinning()
+    assert sorted(environment) == sorted([*said, *more])
+    assert {name: environment[name] for name in said} == said

@@ -30,7 +30,7 @@ class Parameter:
 class Alone:
     """A group of one rank."""
 
-    rank, world = 0, 1
+    rank, world, node_ranks = 0, 1, 1
 
     def any(self, flag: bool) -> bool:
         return flag
@@ -126,6 +126,79 @@ def test_a_copy_is_written_beside_training_where_memory_has_room_for_it(
     saving.wait()
     assert threads == [held_up]
     assert checkpoint.steps(saving.root) == [2]
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_what_all_write_is_copied_only_where_all_said_that_they_have_room(
+    saving: Checkpoints, monkeypatch: pytest.MonkeyPatch, asked: bool
+) -> None:
+    """Asking in the middle of a save would wait for a rank whose own part had failed."""
+    monkeypatch.setattr("trainer.copies.available", lambda: 2**40)
+    asks: list[bool] = []
+
+    def ask(flag: bool) -> bool:
+        asks.append(flag)
+        return flag
+
+    monkeypatch.setattr(saving.together, "any", ask)
+    if asked:
+        saving.ahead([saving.reserve("shards", {"lr": 1}, by_all=True)])
+    before, order = len(asks), []
+
+    def write(root: Path) -> None:
+        writes(2)(root)
+        saving.later("shards", {"lr": 1}, lambda _: order.append("all"), by_all=True)
+        saving.later("model", {"lr": 1}, lambda _: order.append("model"))
+
+    saving.save(trainer(2), write)
+    assert len(asks) == before + 1  # whether weights are numbers
+    saving.wait()
+    assert order == (["model", "all"] if asked else ["all", "model"])
+    assert checkpoint.steps(saving.root) == [2]
+
+
+def test_what_all_write_is_not_begun_where_one_failed_before(saving: Checkpoints, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trainer.copies.available", lambda: 2**40)
+    begun: list[Any] = []
+    saving.ahead([saving.reserve("shards", {"lr": 1}, by_all=True)])
+
+    def write(root: Path) -> None:
+        writes(2)(root)
+        saving.later("shards", {"lr": 1}, begun.append, by_all=True)
+        saving.later("model", {"lr": 1}, lambda _: full(root))
+
+    saving.save(trainer(2), write)
+    saving.wait()
+    assert (saving.failures, begun) == (1, [])
+
+
+def test_memory_that_cannot_be_taken_ahead_is_said_and_taken_when_it_is_needed(
+    saving: Checkpoints, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, "trainer"):
+        saving.ahead([lambda: full(saving.root)])
+        saving.save(trainer(2), writes(2))
+        saving.wait()
+    assert "could not be taken beforehand: [Errno 28]" in caplog.text
+    assert checkpoint.steps(saving.root) == [2]
+
+
+def test_waiting_for_the_one_before_holds_training_up_as_well(saving: Checkpoints, monkeypatch: pytest.MonkeyPatch) -> None:
+    held: list[float] = []
+    saving.on_held = held.append
+    clock = iter(range(100))
+    monkeypatch.setattr("trainer.checkpoints.time.perf_counter", lambda: next(clock))
+    wait = saving.wait
+
+    def waits() -> None:
+        for _ in range(10):
+            next(clock)
+        wait()
+
+    monkeypatch.setattr(Checkpoints, "wait", lambda _self: waits())
+    saving.save(trainer(2), writes(2))
+    wait()
+    assert held[0] > 10
 
 
 def test_too_little_room_is_said_before_anything_is_written(
