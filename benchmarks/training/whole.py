@@ -187,7 +187,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         for name, found in measurements(Path(folder), asked, ranks):
             told[name] = found
-            print(name, json.dumps({k: v for k, v in found.items() if k not in ("result", "each_step")}, default=str)[:1500], flush=True)
+            short = {key: value for key, value in found.items() if key not in ("result", "each_step")}
+            print(name, json.dumps(short, default=str)[:1500], flush=True)
             (asked.out / f"whole-{asked.model}.json").write_text(json.dumps(told, indent=1, default=str))
     return 0
 
