@@ -13,9 +13,11 @@ from benchmarks.baselines.plain import STATED, TOLERANCE
 from benchmarks.training import report
 from benchmarks.training.__main__ import sources
 from benchmarks.training.cases import LOOPS, MEASURED, OURS, PLAIN, TARGETS, TRL, holds, rates
+from benchmarks.training.whole import EVERY
 
 RESULTS = ROOT / "benchmarks" / "results"
 MOST_APART = 0.05  # the rates of one loop, each the median of its steps
+STALL, MOST_SLOWER = 0.05, 5  # of the time of the steps between two checkpoints; what pinning alone would take is many steps
 WORSE, PACKED_OFF = 1.1, 1e-2  # gradient error beside the plain loop's; loss of a packed sequence in bf16
 
 
@@ -25,11 +27,8 @@ def whole(claims: Claims, kept: Mapping[str, Any]) -> None:
     frozen = {call["model"]: call["frozen"] for call in kept["calls"]}
     claims.check("the plain loop is the frozen one", set(frozen.values()) == {sources()["frozen"]}, frozen)
     ours = sources()["ours"]
-    say(
-        "ours is as it was measured"
-        if {call["ours"] for call in kept["calls"]} == {ours}
-        else f"ours has changed since it was measured, to {ours}"
-    )
+    measured = [(call["model"], call["date"]) for call in kept["calls"] if call["ours"] == ours]
+    say(f"measured of ours as it is now: {measured or 'nothing'}; of earlier ones: {len(kept['calls']) - len(measured)} calls")
     failed = [f"{row['program']} {row['loop']}: {row['error']}" for row in kept["rows"] if "error" in row]
     claims.check("no measurement failed", not failed, failed or "none")
     for model, method in TARGETS:
@@ -85,6 +84,16 @@ def same(claims: Claims, rows: Sequence[Mapping[str, Any]]) -> None:
         say(f"the expectation that held least: {what}: {expected:,.0f} expected, {measured:,.1f} measured")
 
 
+def stalls(claims: Claims, run: Mapping[str, Any]) -> None:
+    """Full training, a checkpoint every hundred steps."""
+    share = max(run["stalls"]) / (EVERY * run["step_seconds"])
+    claims.check("the run of full training ended well", (run["exit"], run["status"]) == (0, "succeeded"), run["status"])
+    evidence = f"{run['stalls']} s, {share:.1%}; sealed after {run['sealed']} s, steps meanwhile slower by {run['slowed'][0]:.1f} s"
+    claims.check(f"a checkpoint holds training up for less than {STALL:.0%}", len(run["stalls"]) > 1 and share < STALL, evidence)
+    second = run["first_steps"][1] / run["step_seconds"]
+    claims.check("nor does taking memory for it", second < MOST_SLOWER, f"the second step took {second:.1f} times the usual")
+
+
 def main() -> int:
     claims = Claims("training speed", "")
     say("benchmarks/results/training.json (python -m benchmarks.training)")
@@ -95,6 +104,8 @@ def main() -> int:
         whole(claims, kept)
         speed(claims, kept["rows"])
         same(claims, kept["rows"])
+    say("benchmarks/results/training_run.json (python -m benchmarks.training.whole)")
+    stalls(claims, json.loads((RESULTS / "training_run.json").read_text())["full"])
     return claims.end()
 
 

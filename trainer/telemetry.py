@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ class Telemetry:
         self.registry = CollectorRegistry()
         self._gauges: dict[str, Any] = {}
         self._saved = 0.0
-        self._beat = 0.0
+        self._heart = Heart(folder / f"heartbeat-rank-{rank}.json", rank)
         self._lines = (folder / "metrics.jsonl").open("a", encoding="utf-8") if rank == 0 else None
         self._board: Any = None
         self.server = start_http_server(port, addr=address, registry=self.registry)[0] if port else None
@@ -82,18 +83,12 @@ class Telemetry:
         return self._board
 
     def beat(self, step: int, doing: str, force: bool = False) -> None:
-        """Say that this rank is alive, at most once a second unless it begins something else."""
-        now = time.time()
-        if not force and now - self._beat < BEAT:
-            return
-        self._beat = now
-        path = self.folder / f"heartbeat-rank-{self.rank}.json"
-        aside = path.with_suffix(".new")
-        aside.write_text(json.dumps({"rank": self.rank, "step": step, "time": now, "doing": doing}) + "\n", encoding="utf-8")
-        aside.replace(path)
+        """Say that this rank is alive, at most once a second unless it begins something else. Raises what the last time met."""
+        self._heart.beat(step, doing, force)
 
     def close(self) -> None:
         """Write out what is left."""
+        self._heart.stop()
         if self._lines is not None:
             self._lines.close()
         if self._board is not None:
@@ -101,3 +96,34 @@ class Telemetry:
         if self.server is not None:
             self.server.shutdown()
             self.server.server_close()
+
+
+class Heart:
+    """The heartbeat file of a rank, written beside training: on a disk that takes a checkpoint, to replace a file can take long."""
+
+    def __init__(self, path: Path, rank: int) -> None:
+        self.path, self.rank = path, rank
+        self._last = 0.0
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="heartbeat")
+        self._writing: Future[None] | None = None
+
+    def beat(self, step: int, doing: str, force: bool) -> None:
+        """Leave one to be written. Raises OSError where the last one could not be."""
+        now = time.time()
+        pending = self._writing is not None and not self._writing.done()
+        if self._writing is not None and not pending:
+            self._writing.result()
+        if force or (now - self._last >= BEAT and not pending):
+            self._last = now
+            self._writing = self._writer.submit(self._write, {"rank": self.rank, "step": step, "time": now, "doing": doing})
+
+    def stop(self) -> None:
+        """Until the last one is written. Raises OSError where it could not be."""
+        self._writer.shutdown()
+        if self._writing is not None:
+            self._writing.result()
+
+    def _write(self, told: dict[str, Any]) -> None:
+        aside = self.path.with_suffix(".new")
+        aside.write_text(json.dumps(told) + "\n", encoding="utf-8")
+        aside.replace(self.path)

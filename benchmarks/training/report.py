@@ -153,10 +153,10 @@ def _verdicts(rows: Rows) -> Iterator[str]:
             wrong = f"the plain loop made {measured:,.0f} tokens/s, {stated:,.0f} were stated"
             yield f"- {model} {method}: VOID: {wrong} (within {TOLERANCE:.0%})."
             continue
-        told = ("held" if found >= least else "MISSED") + (", and the aim" if found >= aim else "")
+        told = f"at least {least}x: {'held' if found >= least else 'MISSED'}, aim {aim}x: {'reached' if found >= aim else 'missed'}"
         beside = f"{trl:.2f}x TRL's defaults, at least {over_trl}x" if trl else "TRL not measured"
         off = f"Plain {measured / stated - 1:+.1%} off."
-        yield f"- {model} {method}: {found:.2f}x the plain loop, at least {least}x, aim {aim}x: {told}; {beside}. {off}"
+        yield f"- {model} {method}: {found:.2f}x the plain loop, {told}; {beside}. {off}"
     yield ""
 
 
