@@ -7,7 +7,7 @@ sorted at one time is bounded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,16 +46,15 @@ class Groups:
 def groups(ledger: Ledger, examples: int = 20) -> Groups:
     """The groups of all rows that the ledger holds, and the first pairs of nearly equal ones."""
     forest = np.arange(len(ledger), dtype=np.uint32)
-    for rows, firsts, _ in _alike(ledger, lambda records: records["key"], np.zeros(len(forest), bool)):
+    for rows, firsts, _ in _alike(ledger, [lambda records: records["key"]], np.zeros(len(forest), bool)):
         forest[rows] = firsts
     equal = forest.copy()
     repeated = equal != np.arange(len(equal), dtype=np.uint32)
     pairs: list[Pair] = []
-    for band in range(BANDS):
-        for rows, firsts, before in _alike(ledger, _band(band), repeated):
-            _unite(ledger, forest, firsts, rows, pairs)
-            _unite(ledger, forest, before, rows, pairs)  # not all of a group need be like its first
-            pairs = sorted(pairs, key=lambda pair: (pair.row, pair.first))[:examples]
+    for rows, firsts, before in _alike(ledger, [_band(number) for number in range(BANDS)], repeated):
+        _unite(ledger, forest, firsts, rows, pairs)
+        _unite(ledger, forest, before, rows, pairs)  # not all of a group need be like its first
+        pairs = sorted(pairs, key=lambda pair: (pair.row, pair.first))[:examples]
     return Groups(equal, _roots(forest, np.arange(len(forest), dtype=np.uint32)), tuple(pairs))
 
 
@@ -64,19 +63,23 @@ def _band(number: int) -> Keys:
     return lambda records: np.ascontiguousarray(records["sketch"]).view("<u8")[:, number]
 
 
-def _alike(ledger: Ledger, keys: Keys, left_out: np.ndarray) -> Iterator[Alike]:
-    """Rows with equal keys. A key of 0 is none; rows that are `left_out` are not looked at."""
-    parts = -(-len(ledger) // _SORTED)
-    for part in range(parts):
-        found, rows = [], []
-        for begin, records in ledger.pieces():
-            these = keys(records)
-            wanted = (these != 0) & ~left_out[begin : begin + len(these)]
-            if parts > 1:
-                wanted &= ((these >> np.uint64(32)) * np.uint64(parts)) >> np.uint64(32) == np.uint64(part)
-            found.append(these[wanted])
-            rows.append((np.flatnonzero(wanted) + begin).astype(np.uint32))
-        yield _grouped(np.concatenate(found or [np.zeros(0, np.uint64)]), np.concatenate(rows or [np.zeros(0, np.uint32)]))
+def _alike(ledger: Ledger, kinds: Sequence[Keys], left_out: np.ndarray) -> Iterator[Alike]:
+    """Rows with equal keys, of one kind of key after the other. A key of 0 is none; rows that are `left_out` are not looked at."""
+    parts = max(-(-len(ledger) // _SORTED), 1)
+    at_once = max(_SORTED // max(len(ledger), 1), 1)  # kinds that are read in one go through the ledger
+    for first in range(0, len(kinds), at_once):
+        some = kinds[first : first + at_once]
+        for part in range(parts):
+            found: list[list[tuple[np.ndarray, np.ndarray]]] = [[] for _ in some]
+            for begin, records in ledger.pieces():
+                for keys, kept in zip(some, found, strict=True):
+                    these = keys(records)
+                    wanted = (these != 0) & ~left_out[begin : begin + len(these)]
+                    if parts > 1:
+                        wanted &= ((these >> np.uint64(32)) * np.uint64(parts)) >> np.uint64(32) == np.uint64(part)
+                    kept.append((these[wanted], (np.flatnonzero(wanted) + begin).astype(np.uint32)))
+            for kept in filter(None, found):
+                yield _grouped(np.concatenate([keys for keys, _ in kept]), np.concatenate([rows for _, rows in kept]))
 
 
 def _grouped(keys: np.ndarray, rows: np.ndarray) -> Alike:

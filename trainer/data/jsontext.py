@@ -57,7 +57,7 @@ def decode(raw: bytes) -> Any:
         raise
     except ValueError as e:  # a number of more digits than Python turns into one
         raise NotJson(f"not a number that can be read: {e}") from e
-    if _HALF.search(text):
+    if "\\u" in text and _HALF.search(text):
         whole_characters(value)
     return value
 

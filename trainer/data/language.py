@@ -10,9 +10,12 @@ Counted on UTF-8 as it stands, by the first byte of each character: bytes.transl
 
 from __future__ import annotations
 
+import re
+
 LANGUAGES = ("chinese", "english", "other", "none")
 
 _LATIN = bytes([*range(0x41, 0x5B), *range(0x61, 0x7B)])
+_LETTER = re.compile(rb"[A-Za-z]")
 _LATIN_2 = bytes(range(0xC3, 0xCA))  # U+00C0 to U+027F
 _OTHER_2 = bytes(range(0xCE, 0xE0))  # Greek, Cyrillic, Armenian, Hebrew, Arabic ...: U+0380 to U+07FF
 _OTHER_3 = bytes([0xE0, 0xE1, *range(0xEA, 0xEE)])  # Indic, Thai, Georgian ...; Hangul and its neighbours
@@ -22,9 +25,9 @@ _USUAL = bytes(range(0xC0)) + _HAN  # ASCII, the bytes that go on with a charact
 
 def language(text: bytes) -> str:
     """One of LANGUAGES for a text in UTF-8."""
-    latin = _count(text, _LATIN)
     if text.isascii():
-        return "english" if latin else "none"
+        return "english" if _LETTER.search(text) else "none"
+    latin = _count(text, _LATIN)
     han, rare = 3 * _count(text, _HAN), text.translate(None, _USUAL)
     han_a, other = _of_e3(text, rare.count(0xE3))
     han += han_a + _of_f0(text, rare.count(0xF0))

@@ -43,9 +43,9 @@ class NotARow(ValueError):
     """Why an object is no row: every reason at once, in words."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: to make one would take three times as long, and there is one a row
 class Row:
-    """One row as a trainer needs it.
+    """One row as a trainer needs it. Never changed once it is made.
 
     `index` counts the well-formed rows of the whole source from 0; `number` counts all rows of `file` from 1; `line` is the line on
     which it begins (of the unpacked text), None where a file has no lines. An instruction or messages row has `messages`, a

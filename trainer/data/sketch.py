@@ -20,6 +20,7 @@ _PIECE = (
     8 * 1024
 )  # bytes worked on at once: as 64-bit numbers 64 KB, which a core's cache holds and malloc gives without the kernel
 _EMPTY = np.uint32(0xFFFFFFFF)
+_SLOT = np.arange(SLOTS, dtype=np.int16)[:, None]
 # odd 64-bit constants of the xxHash and splitmix families: any that mix well do
 _FIRST, _SECOND, _BORROWED = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F), np.uint32(0x85EBCA6B)
 _LOWER = bytes(c + 32 if 0x41 <= c <= 0x5A else c for c in range(256))
@@ -77,14 +78,15 @@ def _take(group: Sequence[tuple[int, bytes]], smallest: np.ndarray) -> None:
 
 def _dense(smallest: np.ndarray) -> np.ndarray:
     """Every slot filled, from the next one to the right that has something; texts without any stay as they are."""
-    lacking = np.flatnonzero((smallest == _EMPTY).any(axis=1) & (smallest != _EMPTY).any(axis=1))
+    empty = smallest == _EMPTY
+    lacking = np.flatnonzero(empty.any(axis=1) & ~empty.all(axis=1))
     if len(lacking):
-        some = smallest[lacking]
-        at = np.where(some == _EMPTY, 3 * SLOTS, np.arange(SLOTS))
-        twice = np.concatenate((at, at + SLOTS), axis=1)
-        nearest = np.minimum.accumulate(twice[:, ::-1], axis=1)[:, ::-1][:, :SLOTS]
-        distance = (nearest - np.arange(SLOTS)).astype(np.uint32)
-        smallest[lacking] = np.take_along_axis(some, nearest % SLOTS, axis=1) + distance * _BORROWED
+        some = np.ascontiguousarray(smallest[lacking].T)  # a slot of all texts lies together: numpy goes along that
+        at = np.where(some == _EMPTY, np.int16(3 * SLOTS), _SLOT)
+        twice = np.concatenate((at, at + np.int16(SLOTS)))
+        nearest = np.minimum.accumulate(twice[::-1], axis=0)[::-1][:SLOTS]
+        borrowed = some[nearest % np.int16(SLOTS), np.arange(len(lacking))]
+        smallest[lacking] = (borrowed + (nearest - _SLOT).astype(np.uint32) * _BORROWED).T
     return smallest
 
 

@@ -108,7 +108,7 @@ def by_hand(texts: Sequence[str]) -> list[int]:
 
 
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("sorted_at_once", [10**6, 40])
+@pytest.mark.parametrize("sorted_at_once", [10**6, 300, 40])  # all kinds of key at once, two of them, a part of one
 def test_groups_are_those_that_comparing_every_pair_gives(seed: int, sorted_at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_SORTED", sorted_at_once)
     monkeypatch.setattr(module, "_PAIRS", 3)
