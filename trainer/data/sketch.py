@@ -16,9 +16,8 @@ import numpy as np
 SLOTS = 64
 WIDTH = 8  # bytes: about two English words without the space between, or two and a half Chinese characters
 SHORTEST = 32  # bytes of a text after _plain; one changed letter of a shorter one already leaves less than half in common
-_PIECE = (
-    8 * 1024
-)  # bytes worked on at once: as 64-bit numbers 64 KB, which a core's cache holds and malloc gives without the kernel
+# bytes worked on at once: as 64-bit numbers 64 KB, which a core's cache holds and malloc gives without the kernel
+_PIECE = 8 * 1024
 _EMPTY = np.uint32(0xFFFFFFFF)
 _SLOT = np.arange(SLOTS, dtype=np.int16)[:, None]
 # odd 64-bit constants of the xxHash and splitmix families: any that mix well do
