@@ -6,8 +6,10 @@ import faulthandler
 import logging
 import os
 import sys
+from importlib import metadata
 from pathlib import Path
 
+PINS_TOUCHED = ("2.11", "2.12", "2.13", "2.14")  # releases of torch that have the options; one that is not known ends the process
 LAYOUT = logging.Formatter("%(asctime)s rank %(rank)s %(levelname)s %(message)s")
 
 
@@ -64,5 +66,6 @@ def pinning() -> None:
 
     Before torch takes any. What the user says of its allocator stands. Source: PyTorch's notes on CUDA semantics.
     """
-    if not {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"} & set(os.environ):
+    release = ".".join(metadata.version("torch").split(".")[:2])
+    if release in PINS_TOUCHED and not {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"} & set(os.environ):
         os.environ["PYTORCH_ALLOC_CONF"] = "pinned_use_cuda_host_register:True,pinned_num_register_threads:4"

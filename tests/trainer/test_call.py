@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -72,12 +73,21 @@ def test_an_option_that_is_not_there_is_told_by_its_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "more"),
-    [({}, ["PYTORCH_ALLOC_CONF"]), ({"PYTORCH_ALLOC_CONF": "x"}, []), ({"PYTORCH_CUDA_ALLOC_CONF": "y"}, [])],
+    ("torch", "said", "more"),
+    [
+        ("2.13.0+cu130", {}, ["PYTORCH_ALLOC_CONF"]),
+        ("2.13.0", {"PYTORCH_ALLOC_CONF": "x"}, []),
+        ("2.13.0", {"PYTORCH_CUDA_ALLOC_CONF": "y"}, []),
+        ("2.10.1", {}, []),
+        ("3.0.0", {}, []),
+    ],
 )
-def test_what_a_user_says_of_the_allocator_stands(monkeypatch: pytest.MonkeyPatch, said: dict[str, str], more: list[str]) -> None:
+def test_the_allocator_is_told_only_what_it_knows_and_where_the_user_says_nothing(
+    monkeypatch: pytest.MonkeyPatch, torch: str, said: dict[str, str], more: list[str]
+) -> None:
     environment = dict(said)
     monkeypatch.setattr(os, "environ", environment)
+    monkeypatch.setattr(metadata, "version", lambda _: torch)
     output.pinning()
     assert sorted(environment) == sorted([*said, *more])
     assert {name: environment[name] for name in said} == said

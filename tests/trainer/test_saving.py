@@ -157,15 +157,18 @@ def test_what_all_write_is_copied_only_where_all_said_that_they_have_room(
     assert checkpoint.steps(saving.root) == [2]
 
 
-def test_what_all_write_is_not_begun_where_one_failed_before(saving: Checkpoints, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trainer.copies.available", lambda: 2**40)
+@pytest.mark.parametrize("free", [2**40, 0])
+def test_what_all_write_is_not_begun_where_one_failed_before(
+    saving: Checkpoints, monkeypatch: pytest.MonkeyPatch, free: int
+) -> None:
+    monkeypatch.setattr("trainer.copies.available", lambda: free)
     begun: list[Any] = []
     saving.ahead([saving.reserve("shards", {"lr": 1}, by_all=True)])
 
     def write(root: Path) -> None:
         writes(2)(root)
         saving.later("shards", {"lr": 1}, begun.append, by_all=True)
-        saving.later("model", {"lr": 1}, lambda _: full(root))
+        saving.later("model", {"lr": 1}, lambda _: full(root))  # beside training, or at once
 
     saving.save(trainer(2), write)
     saving.wait()

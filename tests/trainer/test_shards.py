@@ -163,7 +163,9 @@ def test_memory_is_taken_once_the_optimizer_has_what_is_copied(
     checkpoints.wait()
     first = dict(checkpoints._copies._buffers)
     assert {tuple(buffer.shape) for buffer in first.values()} >= {(5, 3), (2, 5)}
+    monkeypatch.setattr(checkpoints, "_ahead", None)
     taking.on_step_end(None, None, None)
+    assert checkpoints._ahead is None, "it is taken once"
     trainer.state = SimpleNamespace(global_step=1, best_global_step=None)
     checkpoints.save(trainer, functools.partial(written, engine, trainer))
     checkpoints.wait()

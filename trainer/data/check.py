@@ -6,8 +6,10 @@ records, and who is on which side of the split.
 
 from __future__ import annotations
 
+import gc
 from array import array
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,7 @@ from trainer.data.tally import Tally
 from trainer.data.tokens import Counter
 
 _BATCH_ROWS, _BATCH_BYTES = 512, 64 * 1024  # rows that are worked on together
+_GARBAGE = 100_000  # objects; rows make no cycles, and Python would look for some after every 90 of them
 _LINE_BITS = 44  # of a place; above them the number of the file, below a bit that says whether it is a line or a row
 Progress = Callable[[int], None]
 
@@ -41,7 +44,7 @@ class Options:
 def check(asked: Asked, tokenizer: Any = None, options: Options | None = None) -> Report:
     """The report on one source. Raises SourceError where it cannot be read, OSError where the scratch folder is full."""
     options = options or Options()
-    with Ledger(options.scratch) as ledger:
+    with _seldom_collected(), Ledger(options.scratch) as ledger:
         over = Pass(asked, tokenizer, options, ledger)
         over.read(asked.source)
         training = len(ledger)
@@ -51,6 +54,17 @@ def check(asked: Asked, tokenizer: Any = None, options: Options | None = None) -
         validation = _validation(asked, ledger, training)
         found = groups(ledger, 4 * options.show)  # some of the pairs may lie on two sides, and are told elsewhere
         return judge.report(over, found, validation)
+
+
+@contextmanager
+def _seldom_collected() -> Iterator[None]:
+    """Python looks for cycles less often meanwhile; as often as before afterwards."""
+    before = gc.get_threshold()
+    gc.set_threshold(_GARBAGE)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 class Pass:

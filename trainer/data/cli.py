@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import gc
 import json
 import os
 import sys
@@ -21,7 +20,6 @@ from trainer.data.read import ALLOWED, SourceError
 from trainer.data.report import Asked
 
 GOOD, WRONG, STOP, INTERRUPTED = 0, 1, 2, 130
-GARBAGE = 100_000  # objects; rows make no cycles, and Python would look for some after every 90 of them
 SHARE, SEED = 0.05, 42  # of the reference site's 95/5; Transformers' own seed
 
 
@@ -98,7 +96,6 @@ def _check(call: argparse.Namespace) -> int:
     from trainer.data import check, page, tokens, words
 
     asked = _asked(call)
-    gc.set_threshold(GARBAGE)
     tokenizer: Any = tokens.load(call.tokenizer, call.cores) if call.tokenizer else None
     report = check.check(asked, tokenizer, check.Options(call.show, call.scratch, _progress()))
     if call.html:

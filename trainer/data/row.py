@@ -43,7 +43,7 @@ class NotARow(ValueError):
     """Why an object is no row: every reason at once, in words."""
 
 
-@dataclass(slots=True)  # not frozen: to make one would take three times as long, and there is one a row
+@dataclass(slots=True)  # not frozen: to make one would take four times as long, and one is made for each row
 class Row:
     """One row as a trainer needs it. Never changed once it is made.
 
