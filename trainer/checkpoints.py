@@ -11,6 +11,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -84,9 +85,9 @@ class Checkpoints:
         self._sealing = Sealing(self, folder, step, trainer.state.best_global_step, held, left.phases())
         self._sealing.start()
 
-    def ahead(self, actions: Sequence[Callable[[], Any]]) -> None:
-        """Do what takes the memory for copies, beside training and before the first checkpoint waits for it."""
-        self._ahead = Ahead(actions)
+    def ahead(self, actions: Sequence[Callable[[], Any]], beside: AbstractContextManager[Any]) -> None:
+        """Do what takes the memory for copies, in a thread that works `beside` training, before a checkpoint needs it."""
+        self._ahead = Ahead(actions, beside)
         self._ahead.start()
 
     def reserve(self, name: str, value: Any, *, by_all: bool = False) -> Callable[[], Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -86,20 +86,14 @@ class Ahead(threading.Thread):
     What fails here is met again when a checkpoint is saved, and counts there.
     """
 
-    def __init__(self, actions: Sequence[Callable[[], Any]]) -> None:
-        import torch
-
+    def __init__(self, actions: Sequence[Callable[[], Any]], beside: AbstractContextManager[Any]) -> None:
         super().__init__(name="ahead", daemon=True)
-        self.actions = actions
-        # a new thread would use the first GPU, and wait for all that training has queued
-        self.stream = torch.cuda.Stream() if torch.cuda.is_available() else None
+        self.actions, self.beside = actions, beside
 
     def run(self) -> None:
         """Each action, until one fails."""
-        import torch
-
         try:
-            with torch.cuda.stream(self.stream) if self.stream else nullcontext():
+            with self.beside:
                 for action in self.actions:
                     action()
         except (OSError, RuntimeError) as error:

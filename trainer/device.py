@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 GIB = 2**30
 
@@ -22,6 +24,15 @@ class Device:
     def backend(self) -> str:
         """What its ranks talk through; values that are offloaded to the CPU are reduced there."""
         return "cpu:gloo,cuda:nccl" if self.kind == "cuda" else "gloo"
+
+    def beside(self) -> AbstractContextManager[Any]:
+        """In another thread: the GPU that the calling one uses, without waiting for all that it has queued there."""
+        if self.kind == "cpu":
+            return nullcontext()
+        import torch
+
+        found: AbstractContextManager[Any] = torch.cuda.stream(torch.cuda.Stream())
+        return found
 
 
 @dataclass(frozen=True, slots=True)

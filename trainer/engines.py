@@ -93,7 +93,7 @@ class Engine:
         """Take the memory for copies beside training, on all ranks at once; False until the optimizer has what is copied."""
         if self.together.any(not trainer.optimizer.optimizer.state):
             return False
-        trainer.parts.checkpoints.ahead(self.reserved(trainer))
+        trainer.parts.checkpoints.ahead(self.reserved(trainer), self.device.beside())
         return True
 
     def reserved(self, trainer: Any) -> list[Callable[[], Any]]:

@@ -6,6 +6,7 @@ import errno
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -142,7 +143,7 @@ def test_what_all_write_is_copied_only_where_all_said_that_they_have_room(
 
     monkeypatch.setattr(saving.together, "any", ask)
     if asked:
-        saving.ahead([saving.reserve("shards", {"lr": 1}, by_all=True)])
+        saving.ahead([saving.reserve("shards", {"lr": 1}, by_all=True)], nullcontext())
     before, order = len(asks), []
 
     def write(root: Path) -> None:
@@ -163,7 +164,7 @@ def test_what_all_write_is_not_begun_where_one_failed_before(
 ) -> None:
     monkeypatch.setattr("trainer.copies.available", lambda: free)
     begun: list[Any] = []
-    saving.ahead([saving.reserve("shards", {"lr": 1}, by_all=True)])
+    saving.ahead([saving.reserve("shards", {"lr": 1}, by_all=True)], nullcontext())
 
     def write(root: Path) -> None:
         writes(2)(root)
@@ -179,7 +180,7 @@ def test_memory_that_cannot_be_taken_ahead_is_said_and_taken_when_it_is_needed(
     saving: Checkpoints, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "trainer"):
-        saving.ahead([lambda: full(saving.root)])
+        saving.ahead([lambda: full(saving.root)], nullcontext())
         saving.save(trainer(2), writes(2))
         saving.wait()
     assert "could not be taken beforehand: [Errno 28]" in caplog.text
