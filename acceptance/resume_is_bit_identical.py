@@ -85,8 +85,8 @@ def damaged(claims: Claims, here: Site) -> None:
     """The newest checkpoint torn or altered; a run killed while it saves."""
     name, engine = "ddp-damaged", "ddp"
     run = file(here, name, engine)
-    here.until(run, lambda: here.logged(name) >= 18)
     root = here.checkpoints(name)
+    here.until(run, (root / "checkpoint-16").exists)
     flip(root / "checkpoint-16" / "optimizer.pt")
     (root / "checkpoint-12" / "seal.json").write_text((root / "checkpoint-12" / "seal.json").read_text()[:200])
     saving = root / ".checkpoint-20.saving"
